@@ -199,13 +199,15 @@ impl Server {
         show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
-            let (tables, searches) = (tables.clone(), searches.clone());
+            let (tables, searches, timelines) =
+                (tables.clone(), searches.clone(), timelines.clone());
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
             Arc::new(move || {
                 partitions.observe(clock.now_ms());
                 tables.observe();
                 searches.observe();
+                timelines.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
                 metrics.render()

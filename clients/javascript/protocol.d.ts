@@ -11,6 +11,8 @@ export type Appended = {
   "epoch": string;
   /** The client's ID or the server's. */
   "message_id": string;
+  /** How many parts it has; only if it was to be open. */
+  "parts"?: number | null;
   /** Its number. */
   "sequence": number;
   /** When it was committed, ms since 1970. */
@@ -23,6 +25,8 @@ export type AppendedOne = {
   "duplicate": boolean;
   /** The client's ID or the server's. */
   "message_id": string;
+  /** How many parts it has; only if it was to be open. */
+  "parts"?: number | null;
   /** Its number. */
   "sequence": number;
   /** When it was committed, ms since 1970. */
@@ -45,6 +49,8 @@ export type BatchMessage = {
   "expires_in_ms"?: number | null;
   /** Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7. */
   "message_id"?: string | null;
+  /** Append it open: its text grows by `message.extend` until `message.finish`. `true`, or how. */
+  "open"?: (Opening | null);
 };
 
 /** What programs read of an error. */
@@ -55,12 +61,18 @@ export type Details = {
   "field"?: string | null;
   /** The value of the limit that was passed. */
   "limit"?: number | null;
+  /** Of a message that does not grow any more: how it went; absent = it never was open. */
+  "outcome"?: (Outcome | null);
+  /** How many parts it has. */
+  "parts"?: number | null;
   /** Switch on this. */
   "reason": Reason;
   /** Whether the same call can succeed later, unchanged. */
   "retry": boolean;
   /** Wait this long before, ms. */
   "retry_after_ms"?: number | null;
+  /** Who stopped it, if somebody did; empty = nobody in particular. */
+  "stopped_by"?: string | null;
 };
 
 /** A device of the user. */
@@ -84,7 +96,7 @@ export type Edit = {
   "window_ms"?: number | null;
 };
 
-/** Whose messages a user may edit and delete. */
+/** Whose messages a user may edit and delete, or stop. */
 export type EditBy = ("anyone" | "sender");
 
 /** Why a subscription ended. */
@@ -99,6 +111,18 @@ export type GrantText = {
   "allow": Array<string>;
   /** A name, or a prefix and `*`; a segment `{user}` is the caller's user. */
   "on": string;
+};
+
+/** What came of an open message since a reader's place in it. */
+export type Grown = {
+  /** The first of these parts. */
+  "from": number;
+  /** The last of them. */
+  "parts": number;
+  /** The message's number. */
+  "sequence": number;
+  /** Their texts, one behind the other. */
+  "text": string;
 };
 
 /** How many earlier messages new members see. */
@@ -144,6 +168,8 @@ export type LongPosition = {
   "changes_after"?: number | null;
   /** The epoch that `after` belongs to. */
   "epoch"?: string | null;
+  /** Open messages at or below `after`, and how many parts of each the reader has: also what came since. Only in `sync`. */
+  "open"?: { [name: string]: number };
 };
 
 /** A member. */
@@ -191,8 +217,22 @@ export type Online = {
   "users": Array<User>;
 };
 
+/** What grows of a message, and when it is given up. */
+export type OpenWith = {
+  /** The column that grows; a text in the entry, or not there. Default `text`. */
+  "column"?: string | null;
+  /** Without a part for so long the server closes it as `failed`, ms; default 60,000, at most an hour. */
+  "idle_ms"?: number | null;
+};
+
+/** How a message is opened. */
+export type Opening = (boolean | OpenWith);
+
 /** Which sessions come first. */
 export type Order = ("opened" | "lag" | "subscriptions" | "in_flight");
+
+/** How a message that was open has ended. */
+export type Outcome = ("done" | "cancelled" | "failed");
 
 /** How far a device has stored a timeline. */
 export type Place = {
@@ -231,7 +271,7 @@ export type ReadState = ({
 });
 
 /** Why a call was refused. Clients switch on it; one that they don't know they treat by its `retry`. */
-export type Reason = ("parse_error" | "invalid_request" | "method_not_found" | "invalid_params" | "internal_error" | "unauthenticated" | "forbidden" | "not_a_member" | "timeline_not_found" | "message_not_found" | "member_not_found" | "session_not_found" | "conversation_not_found" | "table_not_found" | "cursor_not_found" | "webhook_not_found" | "dead_letter_not_found" | "partition_not_found" | "scheduled_not_found" | "condition_failed" | "message_id_conflict" | "epoch_changed" | "no_stream" | "position_lost" | "already_subscribed" | "too_large" | "too_many" | "rate_limited" | "busy" | "unavailable" | "shutting_down" | "outcome_unknown" | "storage_full");
+export type Reason = ("parse_error" | "invalid_request" | "method_not_found" | "invalid_params" | "internal_error" | "unauthenticated" | "forbidden" | "not_a_member" | "timeline_not_found" | "message_not_found" | "member_not_found" | "session_not_found" | "conversation_not_found" | "table_not_found" | "cursor_not_found" | "webhook_not_found" | "dead_letter_not_found" | "partition_not_found" | "scheduled_not_found" | "condition_failed" | "message_id_conflict" | "message_closed" | "part_conflict" | "epoch_changed" | "no_stream" | "position_lost" | "already_subscribed" | "too_large" | "too_many" | "rate_limited" | "busy" | "unavailable" | "shutting_down" | "outcome_unknown" | "storage_full");
 
 /** How far one member has come. */
 export type Receipt = {
@@ -315,6 +355,8 @@ export type Settings = {
   "members_only": boolean;
   /** How much is kept; empty = everything. */
   "retention": Retention;
+  /** Whose open messages a user may stop; absent = everybody's. */
+  "stop"?: (EditBy | null);
 };
 
 /** A change of settings: what is left out stays, `null` goes back to the policy. */
@@ -329,6 +371,8 @@ export type SettingsPatch = {
   "members_only"?: boolean | null;
   /** How much is kept; empty = everything. */
   "retention"?: (Retention | null);
+  /** Whose open messages a user may stop. */
+  "stop"?: (EditBy | null);
 };
 
 /** Where one of many subscriptions begins. Neither `after` nor `rewind`: from now. */
@@ -339,6 +383,8 @@ export type Start = {
   "changes_after"?: number | null;
   /** The epoch that `after` belongs to. If it is not the current one, the answer's `state` says so. */
   "epoch"?: string | null;
+  /** Open messages at or below `after`, and how many parts of each the reader has: also what came since. Only with `parts` in `with`. */
+  "open"?: { [name: string]: number };
   /** The newest so many messages; not with `after`. */
   "rewind"?: number | null;
 };
@@ -365,6 +411,8 @@ export type SyncedTimeline = {
   "epoch"?: string | null;
   /** The lowest readable sequence. */
   "floor": number;
+  /** Parts that came to the messages in `open`. One that is not open any more is in `changed`. */
+  "grown"?: Array<Grown>;
   /** The last sequence, 0 if none. */
   "head": number;
   /** Messages above the position, without gap. */
@@ -386,7 +434,7 @@ export type User = {
 };
 
 /** Pushes that a subscription asks for. */
-export type With = ("signals" | "presence" | "members" | "receipts");
+export type With = ("signals" | "presence" | "members" | "receipts" | "parts");
 
 /** A backup that was asked for. */
 export type Backup = {
@@ -520,6 +568,8 @@ export type Error = {
 
 /** A message of a feed: as it is in its timeline now, and which that is. */
 export type FeedMessage = {
+  /** `true` if the server closed it because no part came any more, else absent. */
+  "abandoned"?: boolean;
   /** The number of its last change; absent = never changed. */
   "change"?: number | null;
   /** `true` in a tombstone, else absent. */
@@ -538,11 +588,17 @@ export type FeedMessage = {
   "hidden"?: boolean;
   /** The client's ID or a UUIDv7 of the server. */
   "message_id": string;
+  /** `true` while it is open: its text grows by `message.extend`; else absent. */
+  "open"?: boolean | null;
+  /** How it ended, if it was open once. */
+  "outcome"?: (Outcome | null);
+  /** By how many parts its text has grown; absent unless it was appended open. */
+  "parts"?: number | null;
   /** `true` if it is pinned, else absent. */
   "pinned"?: boolean;
   /** The reactions to it, by name; absent = none. */
   "reactions"?: ({ [name: string]: Reaction } | null);
-  /** The reason that they gave. */
+  /** The reason that they gave, or the one who stopped it. */
   "reason"?: string | null;
   /** In the tombstone of a message that was recalled: by whom; empty = by nobody in particular. */
   "recalled_by"?: string | null;
@@ -550,6 +606,8 @@ export type FeedMessage = {
   "sender"?: string | null;
   /** 1, 2, 3 … without holes. */
   "sequence": number;
+  /** Of one that was stopped: by whom; empty = by nobody in particular. */
+  "stopped_by"?: string | null;
   /** The timeline's ID. */
   "timeline": string;
   /** When it was committed, ms since 1970; never falls within a timeline. */
@@ -645,6 +703,8 @@ export type LogLine = {
 
 /** A message in its newest form. */
 export type Message = {
+  /** `true` if the server closed it because no part came any more, else absent. */
+  "abandoned"?: boolean;
   /** The number of its last change; absent = never changed. */
   "change"?: number | null;
   /** `true` in a tombstone, else absent. */
@@ -661,11 +721,17 @@ export type Message = {
   "hidden"?: boolean;
   /** The client's ID or a UUIDv7 of the server. */
   "message_id": string;
+  /** `true` while it is open: its text grows by `message.extend`; else absent. */
+  "open"?: boolean | null;
+  /** How it ended, if it was open once. */
+  "outcome"?: (Outcome | null);
+  /** By how many parts its text has grown; absent unless it was appended open. */
+  "parts"?: number | null;
   /** `true` if it is pinned, else absent. */
   "pinned"?: boolean;
   /** The reactions to it, by name; absent = none. */
   "reactions"?: ({ [name: string]: Reaction } | null);
-  /** The reason that they gave. */
+  /** The reason that they gave, or the one who stopped it. */
   "reason"?: string | null;
   /** In the tombstone of a message that was recalled: by whom; empty = by nobody in particular. */
   "recalled_by"?: string | null;
@@ -673,6 +739,8 @@ export type Message = {
   "sender"?: string | null;
   /** 1, 2, 3 … without holes. */
   "sequence": number;
+  /** Of one that was stopped: by whom; empty = by nobody in particular. */
+  "stopped_by"?: string | null;
   /** When it was committed, ms since 1970; never falls within a timeline. */
   "timestamp": number;
   /** The `traceparent` of the call that appended it: in a push or a webhook's POST within a minute of that, else absent. */
@@ -1125,6 +1193,8 @@ export type SubscribeResult = {
   "epoch": string;
   /** The lowest readable sequence. */
   "floor": number;
+  /** Parts that came to the messages in `open`. One that is not open any more is in `changed`. */
+  "grown"?: Array<Grown>;
   /** The last sequence; the reader has caught up when it reaches it. */
   "head": number;
   /** Messages above the position, without gap. */
@@ -1743,6 +1813,8 @@ export interface Methods {
       "expires_in_ms"?: number | null;
       /** Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7. */
       "message_id"?: string | null;
+      /** Append it open: its text grows by `message.extend` until `message.finish`. `true`, or how. Not together with `deliver_at`. */
+      "open"?: (Opening | null);
     };
     result: (Appended | Scheduled);
   };
@@ -1866,6 +1938,69 @@ export interface Methods {
     result: {
       /** `false` if it was one already. */
       "deleted": boolean;
+    };
+  };
+  /** Extend an open message by a part */
+  "message.extend": {
+    params: {
+      /** The part's number: 1, 2, 3 …; up to 100,000. */
+      "part": number;
+      /** The message's number. */
+      "sequence": number;
+      /** What comes behind the text so far; not empty. With it the entry must not pass `entry_bytes_max`. */
+      "text": string;
+      /** The timeline's ID, 1 to 255 bytes. */
+      "timeline": string;
+      /** Refuse unless this is the current one. */
+      "epoch"?: string | null;
+    };
+    result: {
+      /** It was there already. */
+      "duplicate": boolean;
+      /** How many parts there are. */
+      "parts": number;
+    };
+  };
+  /** Close an open message */
+  "message.finish": {
+    params: {
+      /** How many parts it has; refused if that is not so. */
+      "parts": number;
+      /** The message's number. */
+      "sequence": number;
+      /** The timeline's ID, 1 to 255 bytes. */
+      "timeline": string;
+      /** Refuse unless this is the current one. */
+      "epoch"?: string | null;
+      /** How it went; default `done`. */
+      "outcome"?: Outcome;
+      /** What to remove with it; no name that is also in `set`. */
+      "remove"?: Array<string>;
+      /** What to set with it; `null` removes the name. */
+      "set"?: Patch;
+    };
+    result: {
+      /** It was closed so already. */
+      "duplicate": boolean;
+      /** In its newest form. */
+      "message": Message;
+    };
+  };
+  /** Stop an open message that somebody else writes */
+  "message.stop": {
+    params: {
+      /** The message's number. */
+      "sequence": number;
+      /** The timeline's ID, 1 to 255 bytes. */
+      "timeline": string;
+      /** Refuse unless this is the current one. */
+      "epoch"?: string | null;
+      /** Why, for those who read the message: 1 to 1,024 bytes. */
+      "reason"?: string | null;
+    };
+    result: {
+      /** The message. */
+      "message": Message;
     };
   };
   /** React to a message */
@@ -2381,6 +2516,8 @@ export interface Methods {
       "epoch"?: string | null;
       /** Messages of a timeline in the reply at most; clamped to the page limit. The rest follows as pushes. */
       "limit"?: number;
+      /** Open messages at or below `after`, and how many parts of each the reader has: also what came since. Only with `parts` in `with`. */
+      "open"?: { [name: string]: number };
       /** The newest so many messages; not with `after`. With `device` of conversations where it has no position (default 20). */
       "rewind"?: number | null;
       /** The timeline's ID, 1 to 255 bytes; or `timelines`. */
@@ -2782,6 +2919,20 @@ export interface Methods {
 export interface Pushes {
   "message": PushMessage;
   "message.changed": PushMessageChanged;
+  "message.extended": {
+    /** Its epoch. */
+    "epoch": string;
+    /** The first of these parts. */
+    "from": number;
+    /** The last of them: how many there are now. */
+    "parts": number;
+    /** The message's number. */
+    "sequence": number;
+    /** Their texts, one behind the other. */
+    "text": string;
+    /** The timeline's ID. */
+    "timeline": string;
+  };
   "reaction": PushReaction;
   "timeline.changed": PushTimelineChanged;
   "subscribed": PushSubscribed;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::form::Form;
-use tideline_timelines::feed::{self, Body, Fresh, Page, PageFrame};
+use tideline_timelines::feed::{self, Body, Fresh, Grown, Page, PageFrame};
 use tideline_timelines::timeline::{MemberRow, Message, Meta};
 use tideline_wire::centrifuge;
 use tideline_wire::{Push, push};
@@ -145,6 +145,18 @@ fn split<T>(
         }
     }
     parts
+}
+
+/// `message.extended`.
+pub(super) fn grown(timeline: &str, grown: &Grown, form: Form) -> Bytes {
+    form.push(&Push::MessageExtended(push::MessageExtended {
+        timeline: timeline.into(),
+        epoch: (*grown.epoch).into(),
+        sequence: grown.sequence,
+        from: grown.from,
+        parts: grown.parts,
+        text: grown.text.as_str().into(),
+    }))
 }
 
 /// `timeline.changed`.

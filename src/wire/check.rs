@@ -249,7 +249,7 @@ fn name(field: &dyn Fn() -> String, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn names_count(field: &str, count: usize) -> Result<(), Failure> {
+pub(crate) fn names_count(field: &str, count: usize) -> Result<(), Failure> {
     if count > NAMES_MAX {
         let failure = Failure::invalid(field, format!("more than {NAMES_MAX} names"));
         return Err(failure.over(NAMES_MAX as u64, count as u64));
@@ -273,6 +273,14 @@ pub(crate) fn bytes_between(field: &str, text: &str, max: usize) -> Result<(), F
     }
     text_bytes(field, Some(text), max)
 }
+
+/// Why a message was recalled or stopped.
+pub(crate) fn reason(reason: &str) -> Result<(), Failure> {
+    bytes_between("reason", reason, REASON_BYTES_MAX)
+}
+
+/// Bytes of such a reason.
+const REASON_BYTES_MAX: usize = 1_024;
 
 /// A text without control characters.
 pub(crate) fn no_control(field: &str, text: &str) -> Result<(), Failure> {

@@ -22,6 +22,7 @@ use super::params::page_default;
 use super::people::position;
 use super::push::Push;
 use super::reasons::Reason;
+use super::timelines::open_places::OpenPlaces;
 use super::timelines::sync::{Start, Subscribe};
 use tideline_base::decode::{self, query};
 use tideline_model::timelines::Lane;
@@ -240,6 +241,7 @@ impl Reading {
                 rewind: None,
                 epoch: None,
                 changes_after: None,
+                open: OpenPlaces::default(),
                 limit: page_default(),
                 // An address makes nothing: any page can have a browser ask for one.
                 create: false,

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::reasons::Reason;
+use tideline_model::timelines::Outcome;
 
 /// Longer texts in a failure are cut here.
 const TEXT_BYTES_MAX: usize = 360;
@@ -32,6 +33,17 @@ pub struct Failure {
     pub retry_after_ms: Option<u32>,
 }
 
+/// How a message ended that does not grow any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// How it went; absent = it never was open.
+    pub outcome: Option<Outcome>,
+    /// How many parts it has.
+    pub parts: u64,
+    /// Who stopped it, if somebody did; empty = nobody in particular.
+    pub stopped_by: Option<String>,
+}
+
 /// What was found in place of what was expected or allowed: a number, or an epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -40,6 +52,10 @@ pub enum Actual {
     Number(u64),
     /// An epoch.
     Text(String),
+    /// How a message ended that does not grow any more; clients get it as members of their own.
+    #[serde(skip)]
+    #[schemars(skip)]
+    Closed(Box<Closed>),
 }
 
 impl Failure {
@@ -158,6 +174,15 @@ pub struct Details {
     /// What it was instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual: Option<Actual>,
+    /// Of a message that does not grow any more: how it went; absent = it never was open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// How many parts it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<u64>,
+    /// Who stopped it, if somebody did; empty = nobody in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<String>,
 }
 
 impl Serialize for Failure {
@@ -168,6 +193,16 @@ impl Serialize for Failure {
 
 impl From<Failure> for Said {
     fn from(failure: Failure) -> Said {
+        let (actual, closed) = match failure.actual {
+            Some(Actual::Closed(closed)) => (None, Some(*closed)),
+            actual => (actual, None),
+        };
+        let parts = closed.as_ref().map(|closed| closed.parts);
+        let Closed {
+            outcome,
+            stopped_by,
+            ..
+        } = closed.unwrap_or_default();
         Said {
             code: failure.reason.code(),
             message: failure.message.into_owned(),
@@ -177,7 +212,10 @@ impl From<Failure> for Said {
                 retry_after_ms: failure.retry_after_ms.map(u64::from),
                 field: failure.field,
                 limit: failure.limit,
-                actual: failure.actual,
+                actual,
+                outcome,
+                parts,
+                stopped_by,
             },
         }
     }

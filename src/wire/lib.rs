@@ -36,7 +36,7 @@ pub mod timelines;
 pub use check::check_user;
 pub use close::Close;
 pub use dialect::{Call, Dialect, Frames, Id, Incoming, Together};
-pub use failure::{Actual, Details, Failure, Said};
+pub use failure::{Actual, Closed, Details, Failure, Said};
 pub use limits::Limits;
 pub use messages::entry::{Columns, Entry, Integers, OneValue, Patch};
 pub use methods::{Method, Reply, Request};

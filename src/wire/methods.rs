@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::check::Check;
 use super::failure::Failure;
-use super::messages::{hide, message, pin, reaction, schedule};
+use super::messages::{grow, hide, message, pin, reaction, schedule};
 use super::needs::Needs;
 use super::people::{conversation, feed, position, receipt};
 use super::server;
@@ -280,6 +280,12 @@ methods! {
         "message.delete", changes, Any[Edit, Moderate], "Make a message a tombstone";
     MessageRecall(message::Recall) -> message::Deleted,
         "message.recall", changes, Any[Edit, Moderate], "Take a message back, and say so in its place";
+    MessageExtend(grow::Extend) -> grow::Extended,
+        "message.extend", changes, Any[Append], "Extend an open message by a part";
+    MessageFinish(Box<grow::Finish>) -> Box<grow::Finished>,
+        "message.finish", shortens, Any[Append], "Close an open message";
+    MessageStop(grow::Stop) -> Box<message::Got>,
+        "message.stop", shortens, Any[Append], "Stop an open message that somebody else writes";
     ReactionAdd(reaction::Add) -> reaction::Reacted,
         "reaction.add", shortens, Any[React], "React to a message";
     ReactionRemove(reaction::Remove) -> reaction::Reacted,

@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::messages::entry::Entry;
+pub use super::messages::grow::MessageExtended;
 use super::people::conversation::Conversation;
 pub use super::tables::changes::StreamChanges;
 pub use super::timelines::news::{
@@ -50,6 +51,7 @@ pub(crate) type Described = (
 pushes! {
     Message(Messages<'a>), "message", "New messages of a subscription";
     MessageChanged(Changed<'a>), "message.changed", "Edits and deletions up to the reader's position";
+    MessageExtended(MessageExtended<'a>), "message.extended", "Parts of an open message that the reader was told of; only with `parts`";
     Reaction(Reacted<'a>), "reaction", "Reactions up to the reader's position, at most one push a second";
     TimelineChanged(TimelineChanged<'a>), "timeline.changed", "The meta was updated";
     Subscribed(SubscribedMany), "subscribed", "More of the timelines that were subscribed together";

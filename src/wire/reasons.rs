@@ -54,6 +54,12 @@ listed! {
         ConditionFailed,
         /// The message ID was taken by another entry. Choose another ID, or find out why two entries share one.
         MessageIdConflict,
+        /// The message does not grow, or not any more; `outcome`, `parts` and `stopped_by` say how it ended. Stop
+        /// writing to it.
+        MessageClosed,
+        /// Another text was taken as this part; `actual` is the number of parts. Read the message: two writers share
+        /// it.
+        PartConflict,
         /// The given epoch is not the current one: the history was replaced. Forget the timeline and start over.
         EpochChanged,
         /// The table has no stream. Enable it, by Tablestore's API.
@@ -147,6 +153,8 @@ impl Reason {
                 "message_id_conflict",
                 "the message ID was taken by another entry",
             ),
+            MessageClosed => (409, false, "message_closed", "the message does not grow"),
+            PartConflict => (409, false, "part_conflict", "this part has another text"),
             EpochChanged => (
                 409,
                 false,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tideline::access::Right;
 use tideline::config::centrifuge_schema;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
-use tideline::wire::messages::{hide, message, pin, reaction, schedule};
+use tideline::wire::messages::{grow, hide, message, pin, reaction, schedule};
 use tideline::wire::openrpc;
 use tideline::wire::people::{conversation, feed, position, receipt};
 use tideline::wire::schema::schemas;
@@ -25,8 +25,8 @@ use tideline::wire::tables::changes::Change;
 use tideline::wire::tables::{row, stream, table};
 use tideline::wire::timelines::{member, prefixes, readers, signal, sync, timeline};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said, push,
-    server,
+    Actual, Closed, Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request,
+    Said, push, server,
 };
 
 fn root() -> PathBuf {
@@ -239,6 +239,9 @@ fn reply(method: &str, result: &Value) -> Reply {
         "pin.add" => Reply::PinAdd(of::<pin::Added>(result)),
         "pin.remove" => Reply::PinRemove(of::<pin::Removed>(result)),
         "pin.list" => Reply::PinList(of::<pin::Listed>(result)),
+        "message.extend" => Reply::MessageExtend(of::<grow::Extended>(result)),
+        "message.finish" => Reply::MessageFinish(Box::new(of::<grow::Finished>(result))),
+        "message.stop" => Reply::MessageStop(Box::new(of::<message::Got>(result))),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
         "conversation.list" => Reply::ConversationList(of::<conversation::Listed>(result)),
         "conversation.sync" => Reply::ConversationSync(of::<conversation::Synced>(result)),
@@ -379,6 +382,7 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
     match name {
         "message" => Push::Message(of::<push::Messages>(params)),
         "reaction" => Push::Reaction(of::<push::Reacted>(params)),
+        "message.extended" => Push::MessageExtended(of::<push::MessageExtended>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
         "conversation.changed" => {
@@ -452,6 +456,13 @@ fn replies_errors_and_pushes_are_encoded_as_they_stand() {
         failure.field = said.data.field;
         failure.limit = said.data.limit;
         failure.actual = said.data.actual;
+        if let Some(parts) = said.data.parts {
+            failure.actual = Some(Actual::Closed(Box::new(Closed {
+                outcome: said.data.outcome,
+                parts,
+                stopped_by: said.data.stopped_by,
+            })));
+        }
         failure.retry_after_ms = said
             .data
             .retry_after_ms

@@ -102,6 +102,7 @@ fn call(line: &str) -> Call {
                 expect_head: None,
                 expires_in_ms: None,
                 deliver_at: None,
+                open: None,
                 create: true,
                 epoch: None,
             })))
@@ -115,6 +116,7 @@ fn call(line: &str) -> Call {
             rewind: None,
             epoch: None,
             changes_after: None,
+            open: sync::OpenPlaces::default(),
             limit: 1,
             create: true,
             with: Vec::new(),

@@ -31,6 +31,8 @@ OF_TIMELINES = [
     ("message.range", {}, "ok"),
     ("message.update", {"sequence": 1, "set": {"a": 1}}, "forbidden"),
     ("message.recall", {"sequence": 1}, "forbidden"),
+    ("message.extend", {"sequence": 1, "part": 1, "text": "x"}, "message_closed"),
+    ("message.stop", {"sequence": 1}, "message_closed"),
     ("reaction.add", {"sequence": 1, "reaction": "+1"}, "ok"),
     ("reaction.list", {"sequence": 1}, "ok"),
     ("reaction.remove", {"sequence": 1, "reaction": "+1"}, "ok"),

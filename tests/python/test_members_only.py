@@ -32,6 +32,9 @@ def calls(name):
         ("message.update", {"sequence": 1, "set": {"a": 1}}),
         ("message.delete", {"sequence": 1}),
         ("message.recall", {"sequence": 1}),
+        ("message.extend", {"sequence": 1, "part": 1, "text": "x"}),
+        ("message.finish", {"sequence": 1, "parts": 0}),
+        ("message.stop", {"sequence": 1}),
         ("subscribe", {}),
         ("subscribe", {"after": 0, "create": False}),
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Awaitable, Callable, List, Literal
 
-from .shapes import (AttributesPatch, Backup, BackupCancelResult, BackupStatusResult, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, RpcDiscoverResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, SessionTicketResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
+from .shapes import (AttributesPatch, Backup, BackupCancelResult, BackupStatusResult, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageExtendResult, MessageFinishResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageStopResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, RpcDiscoverResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
 
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -151,6 +151,18 @@ class MessageCalls(Space):
     async def recall(self, timeline: str, sequence: int, *, epoch: str | None = None, reason: str | None = None) -> MessageRecallResult:
         """Take a message back, and say so in its place."""
         return await self._call("message.recall", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "reason": reason}))
+
+    async def extend(self, timeline: str, part: int, sequence: int, text: str, *, epoch: str | None = None) -> MessageExtendResult:
+        """Extend an open message by a part."""
+        return await self._call("message.extend", _given({"timeline": timeline, "part": part, "sequence": sequence, "text": text, "epoch": epoch}))
+
+    async def finish(self, timeline: str, parts: int, sequence: int, *, epoch: str | None = None, outcome: Literal['done'] | Literal['cancelled'] | Literal['failed'] | None = None, remove: List[str] | None = None, set: dict[str, Any] | None = None) -> MessageFinishResult:
+        """Close an open message."""
+        return await self._call("message.finish", _given({"timeline": timeline, "parts": parts, "sequence": sequence, "epoch": epoch, "outcome": outcome, "remove": remove, "set": set}))
+
+    async def stop(self, timeline: str, sequence: int, *, epoch: str | None = None, reason: str | None = None) -> MessageStopResult:
+        """Stop an open message that somebody else writes."""
+        return await self._call("message.stop", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "reason": reason}))
 
     async def hide(self, timeline: str, sequences: List[int], *, epoch: str | None = None) -> MessageHideResult:
         """Hide messages from oneself."""

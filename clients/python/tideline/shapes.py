@@ -158,6 +158,7 @@ class SettingsPatch(TypedDict, total=False):
     fan_out_members_max: int
     members_only: bool
     retention: Retention
+    stop: Literal['anyone'] | Literal['sender']
 
 
 class _Edit(TypedDict):
@@ -199,14 +200,18 @@ class TimelineGetResult(_TimelineGetResult, total=False):
     last_at: int
 
 
-class Settings(TypedDict):
-    """The settings in force: the timeline's own, else the policy's, else the defaults."""
-
+class _Settings(TypedDict):
     edit: Edit
     fan_out: Literal['read'] | Literal['write'] | Literal['auto']
     fan_out_members_max: int
     members_only: bool
     retention: Retention
+
+
+class Settings(_Settings, total=False):
+    """The settings in force: the timeline's own, else the policy's, else the defaults."""
+
+    stop: Literal['anyone'] | Literal['sender']
 
 
 class _TimelineUpdateResult(TypedDict):
@@ -367,13 +372,17 @@ class MessageAppendBatchResult(TypedDict):
     messages: list[AppendedOne]
 
 
-class AppendedOne(TypedDict):
-    """Where one message of a batch went."""
-
+class _AppendedOne(TypedDict):
     duplicate: bool
     message_id: str
     sequence: int
     timestamp: int
+
+
+class AppendedOne(_AppendedOne, total=False):
+    """Where one message of a batch went."""
+
+    parts: int
 
 
 class _BatchMessage(TypedDict):
@@ -385,6 +394,14 @@ class BatchMessage(_BatchMessage, total=False):
 
     expires_in_ms: int
     message_id: str
+    open: bool | OpenWith
+
+
+class OpenWith(TypedDict, total=False):
+    """What grows of a message, and when it is given up."""
+
+    column: str
+    idle_ms: int
 
 
 class MessageGetResult(TypedDict):
@@ -402,6 +419,7 @@ class _Message(TypedDict):
 class Message(_Message, total=False):
     """A message in its newest form."""
 
+    abandoned: bool
     change: int
     deleted: bool
     edited_at: int
@@ -409,11 +427,15 @@ class Message(_Message, total=False):
     expired: bool
     expires_at: int
     hidden: bool
+    open: bool
+    outcome: Literal['done'] | Literal['cancelled'] | Literal['failed']
+    parts: int
     pinned: bool
     reactions: dict[str, Reaction]
     reason: str
     recalled_by: str
     sender: str
+    stopped_by: str
     traceparent: str
 
 
@@ -458,6 +480,26 @@ class MessageRecallResult(TypedDict):
     """The message is a tombstone."""
 
     deleted: bool
+
+
+class MessageExtendResult(TypedDict):
+    """The part is there."""
+
+    duplicate: bool
+    parts: int
+
+
+class MessageFinishResult(TypedDict):
+    """The message is closed."""
+
+    duplicate: bool
+    message: Message
+
+
+class MessageStopResult(TypedDict):
+    """One message in its newest form."""
+
+    message: Message
 
 
 class ReactionAddResult(TypedDict, total=False):
@@ -524,7 +566,7 @@ class Scheduled2(_Scheduled2, total=False):
     """A message that waits for its time, or that was refused when it came."""
 
     expires_in_ms: int
-    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
+    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['message_closed'] | Literal['part_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
     refused_at: int
 
 
@@ -781,6 +823,7 @@ class _FeedMessage(TypedDict):
 class FeedMessage(_FeedMessage, total=False):
     """A message of a feed: as it is in its timeline now, and which that is."""
 
+    abandoned: bool
     change: int
     deleted: bool
     edited_at: int
@@ -788,11 +831,15 @@ class FeedMessage(_FeedMessage, total=False):
     expired: bool
     expires_at: int
     hidden: bool
+    open: bool
+    outcome: Literal['done'] | Literal['cancelled'] | Literal['failed']
+    parts: int
     pinned: bool
     reactions: dict[str, Reaction]
     reason: str
     recalled_by: str
     sender: str
+    stopped_by: str
     traceparent: str
 
 
@@ -818,6 +865,11 @@ class SyncedTimeline(_SyncedTimeline, total=False):
 
     changed: list[Message]
     epoch: str
+    grown: list[Grown]
+
+
+#: What came of an open message since a reader's place in it.
+Grown = TypedDict("Grown", {"from": "int", "parts": "int", "sequence": "int", "text": "str"}, total=True)
 
 
 class _LongPosition(TypedDict):
@@ -829,6 +881,7 @@ class LongPosition(_LongPosition, total=False):
 
     changes_after: int
     epoch: str
+    open: dict[str, int]
 
 
 class StreamCommitResult(TypedDict):
@@ -1284,7 +1337,7 @@ class User(TypedDict):
 class Refused(TypedDict):
     """Why a timeline is refused."""
 
-    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
+    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['message_closed'] | Literal['part_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
 
 
 #: An OpenRPC document.

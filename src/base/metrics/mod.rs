@@ -11,6 +11,7 @@ mod groups;
 mod access;
 mod catalogue;
 mod centrifuge;
+mod growth;
 mod handles;
 mod members;
 mod process;
@@ -32,6 +33,7 @@ use ::metrics::Label;
 pub use access::Access;
 pub use catalogue::*;
 pub use centrifuge::Centrifuge;
+pub use growth::Growth;
 pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use process::Process;
@@ -57,6 +59,7 @@ pub enum Kind {
 fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
     let rest = tables::GROUPS.iter().chain(tls::GROUPS);
     let rest = rest.chain(centrifuge::GROUPS);
+    let rest = rest.chain(growth::GROUPS);
     let rest = rest.chain(access::GROUPS).chain(process::GROUPS);
     let rest = rest.chain(spans::GROUPS).chain(search::GROUPS);
     catalogue::GROUPS.iter().chain(rest)
@@ -101,6 +104,8 @@ pub struct Metrics {
     pub gateway: Gateway,
     /// Credentials.
     pub access: Access,
+    /// Of messages that grow.
+    pub growth: Growth,
     /// Connections of the Centrifuge dialect.
     pub centrifuge: Centrifuge,
     /// Spans that are sent to a collector.
@@ -147,6 +152,7 @@ impl Default for Metrics {
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
             access,
+            growth: Growth::bind(&registry, &[]),
             centrifuge: Centrifuge::bind(&registry, &[]),
             spans: Spans::bind(&registry, &[]),
             tls,

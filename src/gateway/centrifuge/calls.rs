@@ -33,6 +33,7 @@ pub(crate) fn append(
             message_id,
             expires_in_ms: None,
             deliver_at: None,
+            open: None,
         }],
         expect_head: None,
         create: true,

@@ -1,13 +1,14 @@
 //! From a decoded request to the call of the timelines that does it.
 //!
-//! Owns: the match over methods, one file per family, and the one place that turns a timeline's error into a refusal.
-//! Promises: a write is queued by the time `call` returns, or has its place in the connection's line, so the order of
-//! calls is the order of effects; a read does nothing until it is polled. Must not: know an encoding, an id or a
-//! socket. `subscribe`, `unsubscribe`, `stream.open` and `stream.close` belong to a session.
+//! Owns: the match over methods, one file per family. Promises: a write is queued by the time `call` returns, or has its
+//! place in the connection's line, so the order of calls is the order of effects; a read does nothing until it is
+//! polled. Must not: know an encoding, an id or a socket. `subscribe`, `unsubscribe`, `stream.open` and `stream.close`
+//! belong to a session.
 
 pub(super) mod audit;
 mod line;
 pub(super) mod people;
+mod refusal;
 pub(super) mod server;
 pub mod shape;
 pub(super) mod subscribe;
@@ -27,12 +28,14 @@ use super::credentials::Credential;
 use super::live::Live;
 use tideline_base::trace::TraceParent;
 use tideline_model::access::{Asker, Claim, Right, Rights};
-use tideline_table::StoreError;
 use tideline_timelines::feed::Who;
 use tideline_timelines::timeline::{Error, Target};
 use tideline_wire::openrpc;
 use tideline_wire::server::session::{Discovered, Nothing};
-use tideline_wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request};
+use tideline_wire::{Failure, Integers, Method, Needs, Reason, Reply, Request};
+
+use refusal::BUSY_RETRY_MS;
+pub(super) use refusal::{NO_RIGHT, refusal};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
@@ -263,6 +266,9 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::Signal(signal) => timelines::signal::signal(shared, caller, signal, None),
         Request::PresenceGet(get) => timelines::signal::presence(shared, caller, get),
         Request::MessageRecall(recall) => timelines::message::recall(shared, caller, recall),
+        Request::MessageExtend(extend) => timelines::grow::extend(shared, caller, extend),
+        Request::MessageFinish(finish) => timelines::grow::finish(shared, caller, *finish),
+        Request::MessageStop(stop) => timelines::grow::stop(shared, caller, stop),
         Request::ReactionAdd(add) => timelines::marks::react(shared, caller, add).into(),
         Request::ReactionRemove(one) => timelines::marks::take_back(shared, caller, one).into(),
         Request::ReactionList(list) => timelines::marks::reactions_of(shared, caller, list),
@@ -331,68 +337,3 @@ fn only_of_a_session() -> Work {
 /// The answer to a token.
 pub(super) const NO_AUTHENTICATION: &str =
     "this server has no authentication ([auth]), so nobody checks the token: leave it out";
-
-/// Every error of the timelines as a refusal.
-pub(super) fn refusal(error: Error) -> Failure {
-    match error {
-        Error::TimelineNotFound => Reason::TimelineNotFound.into(),
-        Error::MessageNotFound => Reason::MessageNotFound.into(),
-        Error::MemberNotFound => Reason::MemberNotFound.into(),
-        Error::NoRight => Failure::new(Reason::Forbidden).saying(NO_RIGHT),
-        Error::Forbidden => Failure::new(Reason::Forbidden).saying(NOT_EDITED),
-        Error::OfOthers => Failure::new(Reason::Forbidden).saying(OF_OTHERS),
-        Error::ConversationNotFound => Reason::ConversationNotFound.into(),
-        Error::WrongCursor(field) => {
-            Failure::invalid(field, "not a cursor that this user was given")
-        }
-        Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
-        Error::ScheduledNotFound => Reason::ScheduledNotFound.into(),
-        Error::DeliverAt => Failure::invalid(
-            "deliver_at",
-            "must not be in the past, nor more than 366 days ahead",
-        ),
-        Error::ConditionFailed { actual } => {
-            Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))
-        }
-        Error::MessageIdConflict { index } => {
-            Failure::new(Reason::MessageIdConflict).about(format!("messages[{index}].message_id"))
-        }
-        Error::EpochChanged { actual } => {
-            Failure::new(Reason::EpochChanged).actual(Actual::Text(actual))
-        }
-        Error::TooLarge {
-            limit,
-            limit_bytes,
-            actual_bytes,
-        } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
-        Error::NotAMember => Reason::NotAMember.into(),
-        Error::TooMany {
-            field,
-            limit,
-            actual,
-        } => Failure::new(Reason::TooMany)
-            .about(field)
-            .over(limit, actual),
-        Error::Store(error) => match error {
-            StoreError::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
-            StoreError::StorageFull => Reason::StorageFull.into(),
-            StoreError::OutcomeUnknown => Reason::OutcomeUnknown.into(),
-            StoreError::Unavailable => Reason::Unavailable.into(),
-            StoreError::ShuttingDown => Reason::ShuttingDown.into(),
-            StoreError::Internal => Reason::InternalError.into(),
-        },
-    }
-}
-
-/// The answer to a caller that may know of a timeline, but not do what it asks for.
-pub(super) const NO_RIGHT: &str = "you have no right to do this here";
-
-/// The answer to a caller that asks for a direct conversation, while a timeline with other members has its ID.
-const OF_OTHERS: &str = "what is in this conversation's place has other members than you two";
-
-/// The answer to an edit that the timeline's settings do not let this user make.
-const NOT_EDITED: &str =
-    "the timeline's settings do not let you change this message, or not any more";
-
-/// About how long a full queue takes to empty.
-const BUSY_RETRY_MS: u32 = 200;

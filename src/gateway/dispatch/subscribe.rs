@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use tideline_model::access::Asker;
-use tideline_timelines::feed::{Cursor, Subscription, Watch, With};
+use tideline_timelines::feed::{Cursor, Lane, Subscription, Watch, With};
 use tideline_timelines::timeline::{
     Admission, Changed, Create, Error, Head, Resume, ResumeState, Target, Timelines,
 };
@@ -29,6 +29,16 @@ pub(in super::super) struct Asked {
     pub(in super::super) create: bool,
     /// What they ask for besides messages.
     pub(in super::super) with: With,
+}
+
+impl Asked {
+    /// A watch that is woken by what is asked for.
+    fn watching(&self, mut watch: Watch) -> Watch {
+        if self.with.has(Lane::Parts) {
+            watch.ask_parts();
+        }
+        watch
+    }
 }
 
 /// Messages of a conversation in which a device has no position, if the client does not say.
@@ -49,9 +59,10 @@ pub(in super::super) async fn quietly(
     start: &sync::Start,
     watch: Watch,
 ) -> Result<Subscription, Watch> {
-    if asked.with.asks_membership() {
+    if asked.with.asks_membership() || !start.open.is_empty() {
         return Err(watch);
     }
+    let watch = asked.watching(watch);
     let cursor = watch.cursor();
     let Ok(Some((head, admission))) = known(shared, watch.timeline(), &asked.asker).await else {
         return Err(watch);
@@ -88,6 +99,8 @@ fn at_the_end(
         state: ResumeState::Ok,
         messages: Vec::new(),
         changed: None,
+        grown: Vec::new(),
+        open: Vec::new(),
         position: head.head,
         change_position: head.change_head,
         more: false,
@@ -110,6 +123,7 @@ pub(in super::super) async fn making(
     if !makes(asked, watch.timeline()) || asked.with.asks_membership() {
         return Err(watch);
     }
+    let watch = asked.watching(watch);
     let cursor = watch.cursor();
     let target = Target {
         timeline: watch.timeline().as_ref().to_owned(),
@@ -169,6 +183,7 @@ pub(in super::super) async fn subscribe(
     watch: Watch,
     room: Room,
 ) -> Result<(sync::Subscribed, Option<Subscription>), Failure> {
+    let watch = asked.watching(watch);
     let timeline = watch.timeline();
     let create = makes(asked, timeline);
     let resume = Resume {
@@ -178,6 +193,7 @@ pub(in super::super) async fn subscribe(
         rewind: start.rewind,
         epoch: start.epoch,
         changes_after: start.changes_after,
+        open: start.open.places(),
         limit: size(asked.limit),
         bytes_max: room.bytes,
     };
@@ -213,9 +229,11 @@ pub(in super::super) async fn subscribe(
     let subscription = (changed.state != ResumeState::EpochChanged).then(|| {
         let asker = Arc::clone(&asked.asker);
         let cursor = cursor.resumed(&changed);
-        shared
-            .feed
-            .subscription(watch, asker, cursor, asked.with, standing)
+        let feed = &shared.feed;
+        let mut subscription = feed.subscription(watch, asker, cursor, asked.with, standing);
+        // All that the reply shows is shown whole.
+        subscription.told(&changed, u64::MAX);
+        subscription
     });
     Ok((shown(resume.timeline, changed), subscription))
 }
@@ -269,6 +287,8 @@ fn empty(resume: &Resume, head: Head, state: ResumeState) -> Changed {
             .changes_after
             .filter(|_| state == ResumeState::Ok)
             .map(|_| Vec::new()),
+        grown: Vec::new(),
+        open: Vec::new(),
         position: 0,
         change_position: 0,
         more: false,
@@ -285,6 +305,7 @@ fn shown(timeline: String, changed: Changed) -> sync::Subscribed {
         head: changed.head.head,
         messages: changed.messages,
         changed: changed.changed,
+        grown: changed.grown,
         more: changed.more,
         state: changed.state.into(),
     }

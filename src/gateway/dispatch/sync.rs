@@ -23,6 +23,7 @@ use tideline_timelines::feed::{Mailbox, Watch};
 use tideline_timelines::people::{SetPositions, SyncDevice};
 use tideline_timelines::timeline::{Changed, SyncAsker, SyncPosition, Synced, Timelines};
 use tideline_wire::timelines::sync;
+use tideline_wire::timelines::sync::OpenPlaces;
 use tideline_wire::{Failure, Method, Reply};
 
 pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Started {
@@ -84,8 +85,9 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
     })
 }
 
-fn asked(position: sync::Position<'_>) -> SyncPosition<'_> {
+fn asked<'p>(position: sync::Position<'p>, open: &'p [(u64, u64)]) -> SyncPosition<'p> {
     SyncPosition {
+        open,
         timeline: position.timeline,
         after: position.after,
         epoch: position.epoch,
@@ -120,10 +122,17 @@ async fn look_at(
     asker: (&Asker, usize),
 ) -> Result<Looked, Failure> {
     let of_slot = |slot: &u32| positions.get(usize::try_from(*slot).unwrap_or(usize::MAX));
-    let asked: Vec<SyncPosition<'_>> = match slots {
-        None => positions.iter().map(asked).collect(),
-        Some(slots) => slots.iter().filter_map(of_slot).map(asked).collect(),
+    let wanted: Vec<sync::Position<'_>> = match slots {
+        None => positions.iter().collect(),
+        Some(slots) => slots.iter().filter_map(of_slot).collect(),
     };
+    let places = |one: &sync::Position<'_>| one.open.map_or_else(Vec::new, OpenPlaces::places);
+    let open: Vec<Vec<(u64, u64)>> = wanted.iter().map(places).collect();
+    let asked: Vec<SyncPosition<'_>> = wanted
+        .into_iter()
+        .zip(&open)
+        .map(|(position, open)| asked(position, open))
+        .collect();
     look(shared, &asked, asker).await
 }
 
@@ -207,7 +216,13 @@ async fn wait(
     let mailbox = Arc::new(Mailbox::default());
     let watches: Vec<Watch> = (0u32..)
         .zip(positions.iter())
-        .map(|(slot, position)| shared.feed.watch(position.timeline, &mailbox, slot))
+        .map(|(slot, position)| {
+            let mut watch = shared.feed.watch(position.timeline, &mailbox, slot);
+            if position.open.is_some() {
+                watch.ask_parts();
+            }
+            watch
+        })
         .collect();
     let mut slots = None;
     loop {
@@ -249,6 +264,7 @@ fn timeline(page: Option<Changed>, state: sync::State) -> sync::SyncedTimeline {
         return sync::SyncedTimeline {
             messages: Vec::new(),
             changed: None,
+            grown: Vec::new(),
             position: 0,
             head: 0,
             floor: 1,
@@ -262,6 +278,7 @@ fn timeline(page: Option<Changed>, state: sync::State) -> sync::SyncedTimeline {
         change_head: shape::change_head(&page),
         messages: page.messages,
         changed: page.changed,
+        grown: page.grown,
         position: page.position,
         head: page.head.head,
         floor: page.head.floor,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::growth::{Open, Outcome, open_flag};
 use super::reaction::{Reaction, Reactions, has_none};
 use crate::entry::{self, Columns, Entry};
 use crate::{json_bytes, json_text_bytes};
@@ -52,7 +53,7 @@ pub struct Message {
     /// In the tombstone of a message that was recalled: by whom; empty = by nobody in particular.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recalled_by: Option<String>,
-    /// The reason that they gave.
+    /// The reason that they gave, or the one who stopped it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `true` in the tombstone of a message whose time was over, else absent.
@@ -70,6 +71,22 @@ pub struct Message {
     // A tombstone keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
+    /// `true` while it is open: its text grows by `message.extend`; else absent.
+    #[serde(default, with = "open_flag", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<bool>")]
+    pub open: Option<Box<Open>>,
+    /// By how many parts its text has grown; absent unless it was appended open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<u64>,
+    /// How it ended, if it was open once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Of one that was stopped: by whom; empty = by nobody in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<String>,
+    /// `true` if the server closed it because no part came any more, else absent.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub abandoned: bool,
     /// The `traceparent` of the call that appended it: in a push or a webhook's POST within a minute of that, else
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +96,8 @@ pub struct Message {
 
 /// Bytes of a `traceparent` with its name, as JSON.
 const TRACED: usize = 72;
+/// The same of `open`, `parts`, `outcome`, `abandoned` and the name of `stopped_by`.
+const GROWN: usize = 88;
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
 fn is_zero(number: &u64) -> bool {
@@ -106,6 +125,7 @@ impl Message {
     /// Makes it a tombstone.
     pub fn bury(&mut self, burial: Burial) {
         (self.entry, self.deleted) = (None, true);
+        self.forget_growth();
         match burial {
             Burial::Deleted => {}
             Burial::Recalled { by, reason } => {
@@ -118,6 +138,16 @@ impl Message {
     /// Hides it from its reader, who gets a tombstone in its place.
     pub fn hide(&mut self) {
         (self.entry, self.deleted, self.hidden) = (None, true, true);
+        self.forget_growth();
+    }
+
+    /// Leaves out what is said of one that was open.
+    fn forget_growth(&mut self) {
+        (self.open, self.parts, self.outcome) = (None, None, None);
+        if self.stopped_by.take().is_some() {
+            self.reason = None;
+        }
+        self.abandoned = false;
     }
 
     fn reason(&self) -> &str {
@@ -148,6 +178,7 @@ impl Message {
             + json_text_bytes(&self.sender)
             + self.entry.as_deref().map_or(0, json_bytes)
             + buried
+            + self.grown_bytes_max()
             + self.expires_at.map_or(0, |_| 32)
             + self.traceparent.as_ref().map_or(0, |_| TRACED)
             + if self.pinned { 14 } else { 0 }
@@ -155,6 +186,13 @@ impl Message {
                 .reactions
                 .as_deref()
                 .map_or(0, Reactions::json_bytes_max)
+    }
+
+    fn grown_bytes_max(&self) -> usize {
+        let by = self.stopped_by.as_deref().map_or(0, |by| {
+            json_text_bytes(by) + json_text_bytes(self.reason()) + 16
+        });
+        self.parts.map_or(0, |_| GROWN + by)
     }
 
     /// At most so many bytes in any encoding, inside an array: what a frame counts.
@@ -172,6 +210,7 @@ impl Message {
             + sender.map_or(0, |sender| text(sender))
             + own(16, &self.recalled_by)
             + own(11, &self.reason)
+            + self.grown_bytes_max()
             + if self.expired { 16 } else { 0 }
             + if self.pinned { 15 } else { 0 }
             + reactions.map_or(0, Reactions::encoded_bytes_max)

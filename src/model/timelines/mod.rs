@@ -3,6 +3,7 @@
 //! Owns: messages and reactions, settings, members, and what is known of a timeline and of a reader's position in it.
 //! Promises: a type here serialises as the protocol says, and is its schema. Must not: know a row, a right or a call.
 
+mod growth;
 mod info;
 mod member;
 mod message;
@@ -10,6 +11,7 @@ pub mod reaction;
 mod settings;
 mod state;
 
+pub use growth::{Grown, Open, Outcome};
 pub use info::{Head, TimelineInfo};
 pub use member::{DEFAULT_ROLE, ListedMembers, Member, NewMember, NextMembers, Receipt, Receipts};
 pub use message::{Burial, FeedMessage, Message};

@@ -20,6 +20,15 @@ pub struct Settings {
     pub fan_out_members_max: u64,
     /// Who may edit and delete messages.
     pub edit: Edit,
+    /// Whose open messages a user may stop; absent = everybody's.
+    #[serde(default, skip_serializing_if = "is_anyone")]
+    #[schemars(with = "Option<EditBy>")]
+    pub stop: EditBy,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_anyone(stop: &EditBy) -> bool {
+    *stop == EditBy::Anyone
 }
 
 /// A change of settings: what is left out stays, `null` goes back to the policy.
@@ -51,6 +60,11 @@ pub struct SettingsPatch {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Edit>")]
     pub edit: Option<Option<Edit>>,
+    /// Whose open messages a user may stop.
+    #[serde(default, deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<EditBy>")]
+    pub stop: Option<Option<EditBy>>,
 }
 
 /// A value that is there, perhaps `null`.
@@ -104,7 +118,7 @@ pub struct Edit {
     pub window_ms: Option<u64>,
 }
 
-/// Whose messages a user may edit and delete.
+/// Whose messages a user may edit and delete, or stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EditBy {

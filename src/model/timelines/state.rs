@@ -62,10 +62,12 @@ pub enum Lane {
     Members,
     /// `receipt`: how far members have read.
     Receipts,
+    /// `message.extended`: parts of the open messages that the subscription was told of.
+    Parts,
 }
 
 impl Lane {
-    /// All of them.
+    /// Those that are never stored.
     pub const ALL: [Lane; 4] = [Lane::Signals, Lane::Presence, Lane::Members, Lane::Receipts];
 }
 

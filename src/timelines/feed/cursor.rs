@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use super::topic::fresh::{FORMS_MAX, Fresh};
+use super::topic::grown::Grown;
 use crate::timeline::Changed;
 
 /// The position of a reader.
@@ -109,6 +110,17 @@ pub enum Next {
     },
     /// The meta has changed.
     Meta,
+    /// Parts of an open message.
+    Grown(Arc<Grown>),
+    /// The store has to be asked for parts of an open message.
+    ReadParts {
+        /// Which message.
+        sequence: u64,
+        /// How many parts the reader has.
+        after: u64,
+        /// The doubt that this read settles.
+        doubt: u64,
+    },
 }
 
 /// A page that was read from the store, shared by all readers at the same position.

@@ -14,9 +14,10 @@ use super::ephemeral::{Body, Due, Following, Lane, Lanes, Online, Sent, Total, W
 use super::mailbox::{Mailbox, Who, lock};
 use super::schedule::Schedule;
 use super::topic::budget::Budget;
+use super::topic::grown::GrownTotal;
 use super::topic::readers::Moved;
 use super::topic::{Applied, Topic};
-use crate::timeline::{MemberChange, Standing, TimelineEvent, Timelines};
+use crate::timeline::{Growth, MemberChange, Standing, TimelineEvent, Timelines};
 use tideline_base::metrics::Metrics;
 
 /// Topics by name, in shards so that sessions and followers seldom meet.
@@ -27,6 +28,9 @@ pub(super) struct Registry {
     budget: Budget,
     pub(super) schedule: Arc<Schedule>,
     ephemeral: Total,
+    /// Watches that ask for parts.
+    parts: AtomicUsize,
+    grown: GrownTotal,
     /// For all subscriptions, so that none holds a handle of its own.
     pub(super) timelines: Timelines,
     pub(super) metrics: Arc<Metrics>,
@@ -45,6 +49,8 @@ impl Registry {
             budget: Budget::new(fresh_bytes_max, metrics.feed.ring_bytes.clone()),
             schedule: Arc::default(),
             ephemeral: Total::default(),
+            parts: AtomicUsize::new(0),
+            grown: GrownTotal::default(),
             timelines,
             metrics,
         }
@@ -82,6 +88,26 @@ impl Registry {
             registry: Arc::clone(registry),
             topic,
             place,
+            asks_parts: false,
+        }
+    }
+
+    /// Whether somebody asks for parts of some timeline.
+    pub(super) fn some_ask_parts(&self) -> bool {
+        self.parts.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether somebody asks for parts of this timeline.
+    pub(super) fn asks_parts(&self, timeline: &str) -> bool {
+        let topic = self.topic(timeline);
+        topic.is_some_and(|topic| topic.watchers.asks_parts())
+    }
+
+    /// Tells parts to those watchers of their timeline that ask for them.
+    pub(super) fn grew(&self, growth: Growth) {
+        if let Some(topic) = self.topic(&growth.timeline) {
+            topic.grew(growth, &self.grown);
+            topic.watchers.wake_with(With::default().and(Lane::Parts));
         }
     }
 
@@ -225,9 +251,23 @@ pub struct Watch {
     pub(super) registry: Arc<Registry>,
     pub(super) topic: Arc<Topic>,
     place: usize,
+    asks_parts: bool,
 }
 
 impl Watch {
+    /// From now on it is woken by parts of open messages too. Before the store is read.
+    pub fn ask_parts(&mut self) {
+        if !std::mem::replace(&mut self.asks_parts, true) {
+            self.registry.parts.fetch_add(1, Ordering::SeqCst);
+            self.topic.watchers.ask_parts(self.place);
+        }
+    }
+
+    /// Whether it is.
+    pub(super) fn asks_parts(&self) -> bool {
+        self.asks_parts
+    }
+
     /// The timeline's ID.
     #[must_use]
     pub fn timeline(&self) -> &Arc<str> {
@@ -243,11 +283,7 @@ impl Watch {
     }
 
     /// It becomes a subscription, perhaps with lanes.
-    pub(super) fn subscribe(
-        &self,
-        with: With,
-        standing: Option<Standing>,
-    ) -> Option<Box<Following>> {
+    pub(super) fn subscribe(&self, with: With, standing: Option<Standing>) -> Option<Following> {
         let Registry {
             ephemeral, metrics, ..
         } = &*self.registry;
@@ -256,7 +292,7 @@ impl Watch {
         let (following, due) =
             watchers.subscribe(self.place, (with, standing), Instant::now(), lanes);
         self.registry.schedule(due, &self.topic);
-        following.map(Box::new)
+        following
     }
 
     /// The user of the connection is another one now; `before` is the earlier one.
@@ -269,6 +305,9 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        if self.asks_parts {
+            self.registry.parts.fetch_sub(1, Ordering::SeqCst);
+        }
         self.registry.unwatch(&self.topic, self.place);
     }
 }

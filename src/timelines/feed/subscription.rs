@@ -5,26 +5,16 @@
 
 use std::sync::Arc;
 
-use super::cursor::{Cursor, Next, Page, PageKey};
+use super::cursor::{Cursor, Next, PageKey};
 use super::ephemeral::{Following, Pulled, With};
+use super::look::{Look, Pull};
 use super::mailbox::{Mailbox, Who};
-use super::registry::{Registry, Watch};
-use super::topic::Topic;
+use super::registry::Watch;
 use super::topic::fresh::Fresh;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target, Timelines};
+use super::topic::grown::{Grown, NextParts, Told, UNSETTLED};
+use crate::timeline::{Changed, Message, Standing, Timelines};
 use tideline_model::access::Asker;
 pub use tideline_model::timelines::Ended;
-
-/// What a look at the store brought.
-#[derive(Debug)]
-pub enum Pull {
-    /// Messages and changes, perhaps none; and the user's own floor when they were read.
-    Page(Arc<Page>, u64),
-    /// The meta and its version.
-    Meta(Meta, u64),
-    /// It ended.
-    Ended(Ended),
-}
 
 /// One client's subscription on one timeline.
 pub struct Subscription {
@@ -32,8 +22,17 @@ pub struct Subscription {
     /// Whose it is.
     pub(super) asker: Arc<Asker>,
     pub(super) cursor: Cursor,
+    /// `None` = for nothing.
+    asked: Option<Box<AskedFor>>,
+}
+
+/// What a subscription asks for by `with`.
+#[derive(Default)]
+struct AskedFor {
     /// `None` = it asked for no lane.
-    following: Option<Box<Following>>,
+    following: Option<Following>,
+    /// `None` = it did not ask for parts.
+    told: Option<Told>,
 }
 
 impl Subscription {
@@ -45,8 +44,13 @@ impl Subscription {
     ) -> Subscription {
         cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
         cursor.by_role = !asker.reads_by_name(watch.timeline().as_bytes());
-        Subscription {
+        let asked = AskedFor {
             following: watch.subscribe(with, standing),
+            told: watch.asks_parts().then(Told::default),
+        };
+        let is_some = asked.following.is_some() || asked.told.is_some();
+        Subscription {
+            asked: is_some.then(|| Box::new(asked)),
             watch,
             asker,
             cursor,
@@ -80,7 +84,54 @@ impl Subscription {
                     foreign: None,
                 }
             }
+            Next::CaughtUp => self.look_at_parts(),
             next => next,
+        }
+    }
+
+    fn look_at_parts(&mut self) -> Next {
+        let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) else {
+            return Next::CaughtUp;
+        };
+        match self.watch.topic.next_parts(&self.cursor, told) {
+            NextParts::None => Next::CaughtUp,
+            NextParts::Parts(grown) => Next::Grown(grown),
+            NextParts::Read {
+                sequence,
+                after,
+                doubt,
+            } => Next::ReadParts {
+                sequence,
+                after,
+                doubt,
+            },
+        }
+    }
+
+    /// The subscription was told of this, and of changes above a number. From now on it gets the parts that come to
+    /// open messages among it.
+    pub fn told(&mut self, changed: &Changed, since: u64) {
+        let doubt = self.cursor.doubt;
+        let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) else {
+            return;
+        };
+        for (sequence, parts) in &changed.open {
+            // Perhaps not all that there is had room.
+            told.of(*sequence, Some(*parts), UNSETTLED);
+        }
+        let edited = changed.changed.iter().flatten();
+        // Of one that only got reactions nothing else was sent.
+        let edited = edited.filter(|message| !message.is_reacted(since));
+        for message in changed.messages.iter().chain(edited) {
+            told.of(message.sequence, open_parts(message), doubt);
+        }
+    }
+
+    /// Parts are on their way.
+    pub fn sent_parts(&mut self, grown: &Grown) {
+        let doubt = self.cursor.doubt;
+        if let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) {
+            told.of(grown.sequence, Some(grown.parts), doubt);
         }
     }
 
@@ -96,11 +147,17 @@ impl Subscription {
     /// Fresh messages are on their way.
     pub fn sent(&mut self, fresh: &Fresh) {
         self.cursor.sequence = fresh.last();
+        let doubt = self.cursor.doubt;
+        if let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) {
+            for message in fresh.messages.iter().filter(|one| one.open.is_some()) {
+                told.of(message.sequence, open_parts(message), doubt);
+            }
+        }
     }
 
     /// The next ephemeral push of those that it asked for; `own` is the connection's mailbox.
     pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
-        let following = self.following.as_mut()?;
+        let following = self.asked.as_mut()?.following.as_mut()?;
         let user = self.asker.user();
         if self.cursor.unsure || self.watch.topic.concerns(&mut self.cursor, user) {
             // Perhaps it is not for them any more: the look comes first.
@@ -162,12 +219,17 @@ impl Subscription {
             topic: Arc::clone(&self.watch.topic),
             asker: Arc::clone(&self.asker),
         };
-        let meta = matches!(next, Next::Meta);
+        let (is_meta, parts) = match next {
+            Next::ReadParts {
+                sequence, after, ..
+            } => (false, Some((*sequence, *after))),
+            next => (matches!(next, Next::Meta), None),
+        };
         async move {
-            let pulled = if meta {
-                look.meta(&key).await
-            } else {
-                look.page(key).await
+            let pulled = match parts {
+                Some(place) => look.parts(&key, place).await,
+                None if is_meta => look.meta(&key).await,
+                None => look.page(key).await,
             };
             match pulled {
                 Ok(pull) => pull,
@@ -179,6 +241,21 @@ impl Subscription {
     /// Moves the cursor behind what [`Subscription::read`] brought for `next`.
     pub fn arrived(&mut self, next: Next, pull: &Pull) {
         match pull {
+            Pull::Parts(grown) => {
+                let told = self.asked.as_mut().and_then(|asked| asked.told.as_mut());
+                if let (
+                    Some(told),
+                    Next::ReadParts {
+                        sequence, doubt, ..
+                    },
+                ) = (told, next)
+                {
+                    // Until a look brings nothing there may be more.
+                    let is_all = grown.as_ref().is_some_and(|grown| grown.text.is_empty());
+                    let doubt = if is_all { doubt } else { UNSETTLED };
+                    told.of(sequence, grown.as_ref().map(|grown| grown.parts), doubt);
+                }
+            }
             Pull::Page(page, floor) => {
                 self.cursor.floor = *floor;
                 self.cursor.sequence = page.changed.position;
@@ -197,6 +274,7 @@ impl Subscription {
                         self.cursor.foreign = foreign;
                     }
                 }
+                self.told(&page.changed, page.since);
             }
             Pull::Meta(_, version) => self.cursor.meta_version = *version,
             Pull::Ended(_) => {}
@@ -204,135 +282,7 @@ impl Subscription {
     }
 }
 
-/// One look at the store for a user.
-struct Look {
-    registry: Arc<Registry>,
-    topic: Arc<Topic>,
-    asker: Arc<Asker>,
-}
-
-impl Look {
-    fn target(&self, key: &PageKey) -> Target {
-        Target {
-            timeline: self.topic.name.as_ref().to_owned(),
-            epoch: Some(key.epoch.as_ref().to_owned()),
-            asker: Asker::clone(&self.asker),
-        }
-    }
-
-    async fn meta(&self, key: &PageKey) -> Result<Pull, Error> {
-        let info = self.registry.timelines.get(self.target(key)).await?;
-        Ok(Pull::Meta(info.meta, info.version))
-    }
-
-    /// The page is read first, for all readers of the same one. Where users are not all alike, the user's rights are
-    /// looked at after that: a user that was shut out before the page was read gets nothing of it.
-    async fn page(&self, mut key: PageKey) -> Result<Pull, Error> {
-        loop {
-            let page = self.shared(&key).await?;
-            if page.changed.state == ResumeState::EpochChanged {
-                return Ok(Pull::Ended(Ended::EpochChanged));
-            }
-            let mut floor = 0;
-            // What is open to all is decided by rights that are given by name.
-            let name = self.topic.name.as_bytes();
-            let bound = page.changed.admission.bound && !self.asker.user().is_empty();
-            if bound || !self.asker.reads_by_name(name) {
-                let timelines = &self.registry.timelines;
-                floor = timelines.admission(self.target(&key)).await?.floor;
-            }
-            if floor == key.floor && floor <= key.sequence + 1 {
-                if page.changed.state == ResumeState::TooOld {
-                    return Ok(Pull::Ended(Ended::TooOld));
-                }
-                let pushed = &self.registry.metrics.pages.push;
-                pushed.count(page.changed.messages.len());
-                return Ok(Pull::Page(page, floor));
-            }
-            key.floor = floor;
-            // What they cleared is behind them.
-            key.sequence = key.sequence.max(floor.saturating_sub(1));
-        }
-    }
-
-    /// The page that all readers at the same place with the same floor get.
-    async fn shared(&self, key: &PageKey) -> Result<Arc<Page>, Error> {
-        // Of an inbox each may be shown something else.
-        let own_asker = Timelines::inbox_asker(&self.asker, &self.topic.name);
-        let cell = match own_asker {
-            Some(_) => Arc::default(),
-            None => self.topic.page(key.clone()),
-        };
-        let mut own = false;
-        let page = cell
-            .get_or_try_init(async || {
-                own = true;
-                let (since, resume) = (key.change, resume(&self.topic.name, key));
-                let timelines = &self.registry.timelines;
-                let mut changed = timelines.resume_above(key.floor, resume).await?;
-                if let Some(asker) = &own_asker {
-                    let roles = self.topic.roles();
-                    let hidden = timelines.hide_entries(asker, changed.shown_mut(), roles);
-                    hidden.await?;
-                }
-                timelines.mark(&self.topic.name, changed.messages.iter_mut());
-                Ok(Arc::new(Page::new(changed, since)))
-            })
-            .await;
-        let counted = &self.registry.metrics.feed;
-        if own {
-            &counted.store_pages
-        } else {
-            &counted.store_pages_shared
-        }
-        .increment(1);
-        page.cloned()
-    }
-
-    async fn ended(&self, error: &Error) -> Ended {
-        match error {
-            Error::TimelineNotFound => {
-                // Perhaps it is there, but not for this user.
-                if !self.asker.reads_by_name(self.topic.name.as_bytes()) {
-                    return self.shut_out().await;
-                }
-                let timelines = &self.registry.timelines;
-                match timelines.head(&self.topic.name).await {
-                    Ok(Some(_)) if !self.asker.user().is_empty() => self.shut_out().await,
-                    _ => Ended::Deleted,
-                }
-            }
-            Error::EpochChanged { .. } => Ended::EpochChanged,
-            _ => Ended::Unavailable,
-        }
-    }
-
-    async fn shut_out(&self) -> Ended {
-        let user = Asker::believed(self.asker.user());
-        let timelines = &self.registry.timelines;
-        match timelines.membership(&user, &self.topic.name).await {
-            Ok(None) => Ended::NotAMember,
-            // They are one, or it can't be known.
-            Ok(Some(_)) | Err(_) => Ended::Forbidden,
-        }
-    }
-}
-
-/// Messages in one page that a lagging subscription reads.
-const PAGE_MESSAGES: usize = 1_000;
-/// About how many bytes such a page may have: it becomes at most two frames to the client, and JSON can be a third
-/// longer than what it encodes.
-pub const PAGE_BYTES: usize = 256 << 10;
-
-fn resume(timeline: &str, key: &PageKey) -> Resume {
-    Resume {
-        timeline: timeline.to_owned(),
-        asker: Asker::default(),
-        after: Some(key.sequence),
-        rewind: None,
-        epoch: Some(key.epoch.as_ref().to_owned()),
-        changes_after: Some(key.change),
-        limit: PAGE_MESSAGES,
-        bytes_max: PAGE_BYTES,
-    }
+/// How many parts of a message were sent with it, if it is open.
+fn open_parts(message: &Message) -> Option<u64> {
+    message.open.as_ref().map(|_| message.parts.unwrap_or(0))
 }

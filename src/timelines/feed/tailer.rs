@@ -98,6 +98,13 @@ impl Tailer {
         let watched = |timeline: &str| self.registry.is_watched(timeline);
         let events = self.timelines.events(self.partition, batch, watched);
         self.members(batch, &events, watched);
+        if self.registry.some_ask_parts() {
+            let wants = |timeline: &str| self.registry.asks_parts(timeline);
+            // Before what else the batch did: a message that it closed is whole, and its parts are in it.
+            for growth in self.timelines.growths(self.partition, batch, wants) {
+                self.registry.grew(growth);
+            }
+        }
         for event in events {
             self.registry.publish(event);
         }

@@ -6,6 +6,7 @@
 
 use super::event::{Columns, Head, Message, Meta};
 use tideline_model::access::Asker;
+use tideline_model::timelines::Open;
 pub use tideline_model::timelines::TimelineInfo;
 
 /// Which timeline a call is about, and its caller.
@@ -41,6 +42,8 @@ pub struct AppendOne {
     pub expires_in_ms: Option<u64>,
     /// Append it at this time (ms), not now; only where it is the append's one message.
     pub deliver_at: Option<u64>,
+    /// Append it open, to grow in a column that has a text or is not there; not where it is appended later.
+    pub open: Option<Open>,
 }
 
 /// An append of one or more messages, all or none.
@@ -73,6 +76,8 @@ pub struct Appended {
     pub duplicate: bool,
     /// It waits until this time (ms): number and timestamp are not known yet and 0 here.
     pub scheduled: Option<u64>,
+    /// How many parts it has, if it was to be open.
+    pub parts: Option<u64>,
 }
 
 /// What an entry or a meta may grow to. Only an update needs the store for it: it alone sees the merged columns.

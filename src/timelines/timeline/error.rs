@@ -3,6 +3,7 @@
 //! Owns: the typed reasons. Promises: all but [`StoreError::OutcomeUnknown`] mean that nothing was written. Must not:
 //! know texts or codes; the gateway makes those.
 
+use tideline_model::timelines::Outcome;
 use tideline_table::{ReadError, StoreError, SubmitError};
 
 /// Why a timeline call was refused. Everything but [`StoreError::OutcomeUnknown`] promises that nothing was written.
@@ -36,6 +37,24 @@ pub enum Error {
         /// What it would be.
         actual_bytes: u64,
     },
+    /// The message is not open, or not any more.
+    MessageClosed {
+        /// How it ended; `None` = it never was open.
+        outcome: Option<Outcome>,
+        /// How many parts it has.
+        parts: u64,
+        /// Who stopped it, if somebody did.
+        stopped_by: Option<String>,
+    },
+    /// Another text was taken as this part.
+    PartConflict {
+        /// How many parts the message has.
+        parts: u64,
+    },
+    /// Only its sender may do this with the message.
+    OtherSender,
+    /// This column of an open message only grows; the parameter that names it.
+    Grows(&'static str),
     /// The user is no member.
     MemberNotFound,
     /// The caller may read the timeline, but has no right to do this.

@@ -12,6 +12,7 @@ mod event;
 mod follow;
 #[cfg(feature = "faults")]
 pub(crate) mod fuzz;
+mod growth;
 mod inbox;
 mod marks;
 mod members;
@@ -56,6 +57,7 @@ pub use check::mend::Mend;
 pub use check::verify::Verified;
 pub use error::Error;
 pub use event::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
+pub use growth::{Extend, Extended, Finish, Finished, Growth, OPEN_MAX, PARTS_MAX};
 pub use inbox::{
     EachEntry, FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, StoredEntry,
     followings, posts,
@@ -75,7 +77,9 @@ pub use read::position::{
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
 pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS, RELAYS};
-pub use tideline_model::timelines::{Edit, EditBy, FanOut, Reaction, Reactions, Retention};
+pub use tideline_model::timelines::{
+    Edit, EditBy, FanOut, Open, Outcome, Reaction, Reactions, Retention,
+};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use write::append::Prepared;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::timeline::{Done, Timelines, Timer};
-use tideline_base::metrics::{self, Counter, Metrics};
+use tideline_base::metrics::{self, Metrics};
 use tideline_store::partition::Partitions;
 
 /// The running timers.
@@ -31,7 +31,7 @@ impl Timers {
         partitions.for_each(tasks, &stop, move |life| {
             let timer = timelines.timer(life.partition);
             let figures = metrics.timer(life.partition.0);
-            run(timer, figures, metrics.server.messages.clone(), life.ends)
+            run(timer, figures, Arc::clone(&metrics), life.ends)
         });
         Timers { stop }
     }
@@ -45,7 +45,7 @@ impl Timers {
 async fn run(
     mut timer: Timer,
     figures: metrics::Timer,
-    messages: Counter,
+    metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) {
     let mut rest = REST_MIN;
@@ -56,7 +56,8 @@ async fn run(
         match timer.step().await {
             Ok(done) => {
                 count(&done, &figures);
-                messages.increment(done.delivered);
+                metrics.server.messages.increment(done.delivered);
+                metrics.growth.abandoned.increment(done.abandoned);
                 rest = REST_MIN;
             }
             Err(_) if tideline_base::faults::is_named("timer_ends") => return,

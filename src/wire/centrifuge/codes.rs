@@ -70,7 +70,9 @@ impl Code {
             | R::InvalidRequest
             | R::InvalidParams
             | R::ConditionFailed
-            | R::MessageIdConflict => Code::BadRequest,
+            | R::MessageIdConflict
+            | R::MessageClosed
+            | R::PartConflict => Code::BadRequest,
             R::MethodNotFound => Code::NotAvailable,
             R::InternalError
             | R::Busy

@@ -6,7 +6,8 @@
 
 use bytes::Bytes;
 
-use super::super::messages::{message, reaction};
+use super::super::messages::message::Message;
+use super::super::messages::{grow, message, reaction};
 use super::super::people::{conversation, position, receipt};
 use super::super::server::session;
 use super::super::tables::row;
@@ -145,10 +146,20 @@ impl ExtraBytes for row::Put {
 
 impl Shorten for message::Got {
     fn shorten(&mut self) {
-        let message = &mut self.message;
-        (message.entry, message.reactions) = (None, None);
-        message.sender.clear();
+        shorten(&mut self.message);
     }
+}
+
+impl Shorten for grow::Finished {
+    fn shorten(&mut self) {
+        shorten(&mut self.message);
+    }
+}
+
+fn shorten(message: &mut Message) {
+    (message.entry, message.reactions) = (None, None);
+    (message.reason, message.stopped_by) = (None, None);
+    message.sender.clear();
 }
 
 impl Shorten for timeline::Updated {

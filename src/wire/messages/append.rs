@@ -14,13 +14,14 @@ use super::super::limits::Limits;
 use super::super::params::yes;
 use super::super::schema::rules;
 use super::entry::Entry;
+use super::grow::Opening;
 
 /// Appends one message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
     rename = "message.append.params",
-    transform = rules::not_beside("deliver_at", ["expect_head"]),
+    transform = rules::not_beside("deliver_at", ["expect_head", "open"]),
 )]
 pub struct Append {
     /// The timeline's ID, 1 to 255 bytes.
@@ -41,6 +42,9 @@ pub struct Append {
     /// up to 100 messages of a user in a timeline. `expires_in_ms` counts from then on. Not together with
     /// `expect_head`.
     pub deliver_at: Option<u64>,
+    /// Append it open: its text grows by `message.extend` until `message.finish`. `true`, or how. Not together with
+    /// `deliver_at`.
+    pub open: Option<Opening>,
     /// Make the timeline if there is none, also if the message comes later; default `true`.
     #[serde(default = "yes")]
     pub create: bool,
@@ -57,6 +61,12 @@ impl Check for Append {
         if self.deliver_at.is_some() && self.expect_head.is_some() {
             let failure = Failure::invalid("expect_head", "not together with deliver_at");
             return Err(failure);
+        }
+        if let Some(open) = &self.open {
+            if self.deliver_at.is_some() {
+                return Err(Failure::invalid("open", "not together with deliver_at"));
+            }
+            open.check("open", ("entry", &self.entry))?;
         }
         check::entry("entry", &self.entry, limits).map(|_| ())
     }
@@ -97,6 +107,9 @@ pub struct Appended {
     pub epoch: String,
     /// It was there already.
     pub duplicate: bool,
+    /// How many parts it has; only if it was to be open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<u64>,
 }
 
 /// Appends messages, all or none.
@@ -135,6 +148,9 @@ pub struct BatchMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_153_600_000_000_u64))]
     pub expires_in_ms: Option<u64>,
+    /// Append it open: its text grows by `message.extend` until `message.finish`. `true`, or how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<Opening>,
 }
 
 impl Check for AppendBatch {
@@ -157,6 +173,10 @@ impl Check for AppendBatch {
             check::message_id(field, message.message_id.as_deref())?;
             let field_of_time = || format!("messages[{index}].expires_in_ms");
             check::expires_in(field_of_time, message.expires_in_ms)?;
+            if let Some(open) = &message.open {
+                let entry = (&*format!("messages[{index}].entry"), &message.entry);
+                open.check(&format!("messages[{index}].open"), entry)?;
+            }
             if message
                 .message_id
                 .as_deref()
@@ -194,4 +214,7 @@ pub struct AppendedOne {
     pub message_id: String,
     /// It was there already.
     pub duplicate: bool,
+    /// How many parts it has; only if it was to be open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<u64>,
 }

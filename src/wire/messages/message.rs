@@ -199,14 +199,11 @@ impl Check for Recall {
         check::target_to_write(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
         match &self.reason {
-            Some(reason) => check::bytes_between("reason", reason, REASON_BYTES_MAX),
+            Some(reason) => check::reason(reason),
             None => Ok(()),
         }
     }
 }
-
-/// Bytes of the reason of a recall.
-const REASON_BYTES_MAX: usize = 1_024;
 
 /// The message is a tombstone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

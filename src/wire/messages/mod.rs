@@ -4,6 +4,7 @@
 //! what its schema says. Must not: decide.
 
 pub(super) mod append;
+pub mod grow;
 pub mod hide;
 pub mod message;
 pub mod pin;

@@ -63,6 +63,10 @@ pub(in super::super) fn places(
     limits: &Limits,
 ) -> Result<(), Failure> {
     positions_at(field, positions, limits)?;
+    if let Some(position) = positions.iter().find(|position| position.open.is_some()) {
+        let field = format!("{field}.{}.open", position.timeline);
+        return Err(Failure::invalid(field, "only in the positions of a sync"));
+    }
     match positions.iter().find(|position| position.epoch.is_none()) {
         Some(position) => {
             let field = format!("{field}.{}.epoch", position.timeline);
@@ -89,6 +93,7 @@ pub(in super::super) fn positions_at(
         let timeline = position.timeline;
         let valid =
             check::timeline_at("", timeline).and_then(|()| check::epoch(".epoch", position.epoch));
+        let valid = valid.and_then(|()| position.open.map_or(Ok(()), |open| open.check(".")));
         if let Err(failure) = valid {
             let within = failure.field.clone().unwrap_or_default();
             return Err(failure.about(format!("{field}.{timeline}{within}")));

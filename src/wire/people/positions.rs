@@ -13,6 +13,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::super::timelines::open_places::OpenPlaces;
+
 /// Positions by timeline, in the order of the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Positions {
@@ -29,6 +31,8 @@ struct Packed {
     epoch_end: Option<usize>,
     after: u64,
     changes_after: Option<u64>,
+    /// `None` = none.
+    open: Option<Box<OpenPlaces>>,
 }
 
 /// The position of a reader in one timeline.
@@ -42,6 +46,8 @@ pub struct Position<'a> {
     pub epoch: Option<&'a str>,
     /// Also what changed at or below `after`, above this change number.
     pub changes_after: Option<u64>,
+    /// Open messages, and how many parts of each the reader has: also what came since.
+    pub open: Option<&'a OpenPlaces>,
 }
 
 impl Packed {
@@ -49,12 +55,13 @@ impl Packed {
         self.epoch_end.unwrap_or(self.name_end)
     }
 
-    fn position<'t>(&self, text: &'t str, start: usize) -> Position<'t> {
+    fn position<'t>(&'t self, text: &'t str, start: usize) -> Position<'t> {
         Position {
             timeline: &text[start..self.name_end],
             after: self.after,
             epoch: self.epoch_end.map(|end| &text[self.name_end..end]),
             changes_after: self.changes_after,
+            open: self.open.as_deref(),
         }
     }
 }
@@ -102,6 +109,7 @@ impl Positions {
             epoch_end,
             after: long.after,
             changes_after: long.changes_after,
+            open: (!long.open.is_empty()).then(|| Box::new(long.open.into_owned())),
         });
     }
 }
@@ -137,13 +145,14 @@ impl Serialize for Positions {
 
 impl Serialize for Position<'_> {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        if self.epoch.is_none() && self.changes_after.is_none() {
+        if self.epoch.is_none() && self.changes_after.is_none() && self.open.is_none() {
             return into.serialize_u64(self.after);
         }
         LongPosition {
             after: self.after,
             epoch: self.epoch.map(|epoch| Epoch(Cow::Borrowed(epoch))),
             changes_after: self.changes_after,
+            open: self.open.map(Cow::Borrowed).unwrap_or_default(),
         }
         .serialize(into)
     }
@@ -217,6 +226,15 @@ struct LongPosition<'a> {
     /// Also what changed at or below `after`, above this change number.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_after: Option<u64>,
+    /// Open messages at or below `after`, and how many parts of each the reader has: also what came since. Only in
+    /// `sync`.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    #[schemars(with = "OpenPlaces")]
+    open: Cow<'a, OpenPlaces>,
+}
+
+fn is_empty(open: &OpenPlaces) -> bool {
+    open.is_empty()
 }
 
 /// A text that is borrowed from where it was read, unless it has escapes.
@@ -241,6 +259,7 @@ impl<'de> Deserialize<'de> for NumberOrLong<'de> {
                     after,
                     epoch: None,
                     changes_after: None,
+                    open: Cow::default(),
                 })
             }
 
@@ -285,6 +304,7 @@ mod tests {
                     after: *after,
                     epoch: epoch.as_deref(),
                     changes_after: *changes,
+                    open: None,
                 });
             }
             let again = serde_json::to_string(&read).unwrap();

@@ -5,6 +5,7 @@
 pub mod member;
 pub mod new_member;
 pub(super) mod news;
+pub(super) mod open_places;
 pub mod prefixes;
 pub mod readers;
 pub mod settings;

@@ -14,7 +14,8 @@ use super::super::limits::Limits;
 use super::super::messages::message::Message;
 use super::super::reasons::Reason;
 use super::super::schema::rules;
-use tideline_model::timelines::SyncState as State;
+use super::open_places::OpenPlaces;
+use tideline_model::timelines::{Grown, SyncState as State};
 
 /// Where one of many subscriptions begins. Neither `after` nor `rewind`: from now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +35,10 @@ pub struct Start {
     /// Also what changed at or below `after`, above this change number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_after: Option<u64>,
+    /// Open messages at or below `after`, and how many parts of each the reader has: also what came since. Only with
+    /// `parts` in `with`.
+    #[serde(default, skip_serializing_if = "OpenPlaces::is_empty")]
+    pub open: OpenPlaces,
 }
 
 impl Start {
@@ -48,6 +53,7 @@ impl Start {
                 let member = failure.field.clone().unwrap_or_default();
                 failure.about(format!("{at}{member}"))
             })
+            .and_then(|()| self.open.check(at))
     }
 }
 
@@ -93,6 +99,9 @@ pub struct Subscribed {
     /// What changed at or below the position, newest form, in change order; only if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<Message>>,
+    /// Parts that came to the messages in `open`. One that is not open any more is in `changed`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grown: Vec<Grown>,
     /// The rest up to `head` follows as pushes.
     pub more: bool,
     /// How it went.

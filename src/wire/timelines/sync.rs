@@ -17,9 +17,10 @@ use super::super::people::position::{Place, places, positions_at};
 
 pub use super::super::people::positions::{Position, Positions};
 use super::super::schema::rules;
+pub use super::open_places::OpenPlaces;
 pub use super::subscriptions::{Following, Start, Subscribed, SubscribedMany, SubscribedOne};
 use super::subscriptions::{check_count, check_starts};
-pub use tideline_model::timelines::{Lane as With, SyncState as State};
+pub use tideline_model::timelines::{Grown, Lane as With, SyncState as State};
 
 /// Asks for what is new in many timelines, and may wait for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +94,9 @@ pub struct SyncedTimeline {
     /// What changed at or below the position, newest form, in change order; only if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<Message>>,
+    /// Parts that came to the messages in `open`. One that is not open any more is in `changed`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grown: Vec<Grown>,
     /// What to pass as `after` next time.
     pub position: u64,
     /// The last sequence, 0 if none.
@@ -120,7 +124,7 @@ pub struct SyncedTimeline {
         [rules::given("timeline"), rules::given("timelines"), rules::given("conversations")]
     ),
     transform = rules::not_beside("after", ["rewind"]),
-    transform = rules::not_without("timeline", ["after", "epoch", "changes_after"]),
+    transform = rules::not_without("timeline", ["after", "epoch", "changes_after", "open"]),
     transform = rules::not_beside("rewind", ["timelines"]),
     transform = rules::not_without("conversations", ["device"]),
     transform = rules::only_with(rules::given("conversations"), rules::lacks("with", "presence")),
@@ -148,6 +152,10 @@ pub struct Subscribe {
     pub epoch: Option<String>,
     /// Also what changed at or below `after`, above this change number.
     pub changes_after: Option<u64>,
+    /// Open messages at or below `after`, and how many parts of each the reader has: also what came since. Only with
+    /// `parts` in `with`.
+    #[serde(default, skip_serializing_if = "OpenPlaces::is_empty")]
+    pub open: OpenPlaces,
     /// Messages of a timeline in the reply at most; clamped to the page limit. The rest follows as pushes.
     #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
@@ -169,6 +177,7 @@ impl Subscribe {
             rewind: self.rewind,
             epoch: self.epoch.clone(),
             changes_after: self.changes_after,
+            open: self.open.clone(),
         }
     }
 }
@@ -182,7 +191,8 @@ impl Check for Subscribe {
             ..Start::default()
         };
         if self.timeline.is_none() && self.start() != own {
-            let message = "each of many timelines has its own after, rewind, epoch, changes_after";
+            let message =
+                "each of many timelines has its own after, rewind, epoch, changes_after, open";
             return Err(Failure::invalid("timelines", message));
         }
         if let Some(timelines) = &self.timelines {
@@ -200,6 +210,11 @@ impl Check for Subscribe {
                 "with",
                 "presence is not for all conversations",
             ));
+        }
+        let starts = self.timelines.iter().flat_map(BTreeMap::values);
+        let asks = !self.open.is_empty() || starts.into_iter().any(|start| !start.open.is_empty());
+        if asks && !self.with.contains(&With::Parts) {
+            return Err(Failure::invalid("open", "only with parts in with"));
         }
         check::page_limit(&mut self.limit, limits)
     }

@@ -73,6 +73,7 @@ fn one(answer: Answer) -> Outcome {
         message_id,
         duplicate,
         scheduled,
+        parts,
     } = appended.into_iter().next().ok_or_else(shape::missing)?;
     let outcome = match scheduled {
         None => message::AppendOutcome::Appended(message::Appended {
@@ -81,6 +82,7 @@ fn one(answer: Answer) -> Outcome {
             message_id,
             epoch,
             duplicate,
+            parts,
         }),
         Some(deliver_at) => message::AppendOutcome::Scheduled(message::Scheduled {
             scheduled: message_id,
@@ -108,6 +110,7 @@ fn batch(answer: Answer) -> Outcome {
             timestamp: one.timestamp,
             message_id: one.message_id,
             duplicate: one.duplicate,
+            parts: one.parts,
         })
         .collect();
     Ok(Reply::MessageAppendBatch(message::AppendedBatch {
@@ -125,6 +128,7 @@ pub(crate) fn append(shared: &Shared, caller: &Caller, request: message::Append)
             message_id: request.message_id,
             expires_in_ms: request.expires_in_ms,
             deliver_at: request.deliver_at,
+            open: request.open.and_then(|open| open.open()),
         }],
         expect_head: request.expect_head,
         create: request.create,
@@ -147,6 +151,7 @@ pub(crate) fn append_all(
         message_id: one.message_id,
         expires_in_ms: one.expires_in_ms,
         deliver_at: None,
+        open: one.open.and_then(|open| open.open()),
     };
     let append = Append {
         timeline: request.timeline,

@@ -214,9 +214,9 @@ impl Conversations {
         match place {
             Some(place) => Start {
                 after: Some(place.after),
-                rewind: None,
                 epoch: Some(place.epoch),
                 changes_after: place.changes_after,
+                ..Start::default()
             },
             None => Start {
                 rewind: self.rewind,

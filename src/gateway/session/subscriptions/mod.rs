@@ -34,7 +34,7 @@ use slots::Slots;
 use tideline_base::bounds::Share;
 use tideline_base::metrics::Metrics;
 use tideline_model::access::Asker;
-use tideline_timelines::feed::{Ended, Feed, Mailbox, Next, Pull, Subscription, Watch, Who};
+use tideline_timelines::feed::{Ended, Feed, Grown, Mailbox, Next, Pull, Subscription, Watch, Who};
 use tideline_wire::push;
 
 /// All subscriptions of a connection.
@@ -266,7 +266,14 @@ impl Subscriptions {
                     live.delivered(fresh.messages.last().map(|message| message.timestamp));
                     self.mark(place);
                 }
-                next @ (Next::Read { .. } | Next::Meta) => {
+                Next::Grown(grown) => {
+                    let encode = |grown: &Grown| encode_push::grown(&slot.name, grown, form);
+                    outbox.push(grown.frame(form.number(), encode));
+                    self.metrics.growth.pushes.increment(1);
+                    live.subscription.sent_parts(&grown);
+                    self.mark(place);
+                }
+                next @ (Next::Read { .. } | Next::ReadParts { .. } | Next::Meta) => {
                     if !may_fetch {
                         slot.in_turn = true;
                         self.turn.push_front(place);
@@ -315,6 +322,13 @@ impl Subscriptions {
                         events.moved(&name, (epoch, frame.sequence, frame.change), outbox);
                     }
                     outbox.push(frame.push.clone());
+                }
+                self.mark(at.slot);
+            }
+            Pull::Parts(grown) => {
+                if let Some(grown) = grown.filter(|grown| !grown.text.is_empty()) {
+                    outbox.push(encode_push::grown(&name, &grown, form));
+                    self.metrics.growth.pushes.increment(1);
                 }
                 self.mark(at.slot);
             }

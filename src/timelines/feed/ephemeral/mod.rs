@@ -59,6 +59,12 @@ impl With {
         self.has(Lane::Members) || self.has(Lane::Receipts)
     }
 
+    /// Without what is stored: the lanes alone.
+    #[must_use]
+    pub(super) fn lanes(self) -> With {
+        With(self.0 & !(1 << Lane::Parts as u8))
+    }
+
     /// None was asked for.
     #[must_use]
     pub fn is_empty(self) -> bool {

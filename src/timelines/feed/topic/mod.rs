@@ -6,6 +6,7 @@
 
 pub(super) mod budget;
 pub(super) mod fresh;
+pub(super) mod grown;
 pub(super) mod held;
 pub(super) mod readers;
 pub(super) mod watchers;
@@ -19,8 +20,9 @@ use tokio::sync::OnceCell;
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::ephemeral::Due;
 use super::mailbox::lock;
-use crate::timeline::{Roles, TimelineEvent};
+use crate::timeline::{Growth, Roles, TimelineEvent};
 use fresh::{Fresh, group};
+use grown::{GrownTotal, Growths, NextParts, Told};
 use held::Held;
 use readers::{Moved, Readers};
 use watchers::Watchers;
@@ -50,6 +52,9 @@ struct State {
     /// The users that the last changes of members concern.
     readers: Readers,
     ring: VecDeque<Arc<Fresh>>,
+    /// The lowest readable sequence, as far as the log has told.
+    floor: u64,
+    growths: Growths,
     /// The page that someone is reading just now; weak, so that it is kept only while it is used.
     shared: Option<(PageKey, Weak<OnceCell<Arc<Page>>>)>,
 }
@@ -102,6 +107,7 @@ impl Topic {
             state.shared = None;
             state.doubt += 1;
             state.ring.clear();
+            state.growths.clear();
         }
         self.watchers.wake();
     }
@@ -111,6 +117,18 @@ impl Topic {
         let mut state = lock(&self.state);
         state.shared = None;
         state.readers.moved(moves);
+    }
+
+    /// Takes in parts of an open message.
+    pub(super) fn grew(&self, growth: Growth, total: &GrownTotal) {
+        lock(&self.state).growths.take(growth, total);
+    }
+
+    /// What comes next of the open messages that a caught-up reader was told of.
+    pub(super) fn next_parts(&self, cursor: &Cursor, told: &mut Told) -> NextParts {
+        let state = lock(&self.state);
+        let floor = state.floor.max(cursor.floor);
+        told.next(&state.growths, (&cursor.epoch, floor, state.doubt))
     }
 
     /// Whether the store must be asked about a cursor's user before they get anything newer.
@@ -176,6 +194,7 @@ impl State {
             // Deleted. Whether for good only the store knows: perhaps it was made anew.
             self.epoch = None;
             self.ring.clear();
+            self.growths.clear();
             self.doubt += 1;
             return Applied::default();
         };
@@ -199,6 +218,11 @@ impl State {
         let is_quiet = only_reactions && event.appended.is_empty() && event.meta_version.is_none();
         self.meta_version = event.meta_version.unwrap_or(self.meta_version);
         let (floor, changed) = (head.floor, event.changed);
+        self.floor = floor;
+        self.growths.forget(&changed, floor);
+        // One that the same batch has closed is among these, whole.
+        let closed = event.appended.iter().filter(|one| one.open.is_none());
+        self.growths.forget_whole(closed.map(|one| one.sequence));
         self.ring.retain(|fresh| {
             fresh.first() >= floor
                 && !changed

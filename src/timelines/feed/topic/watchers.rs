@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::super::ephemeral::{Due, Following, Lanes, Online, Presence, With};
+use super::super::ephemeral::{Due, Following, Lane, Lanes, Online, Presence, With};
 use super::super::mailbox::{Mailbox, Who, lock};
 use crate::timeline::Standing;
 
@@ -19,6 +19,8 @@ pub(in super::super) struct Watchers {
 struct List {
     entries: Vec<Option<Watcher>>,
     free: Vec<usize>,
+    /// Those that ask for parts.
+    parts: usize,
     /// `None` = nobody has asked for any.
     lanes: Option<Arc<Lanes>>,
 }
@@ -55,6 +57,8 @@ impl Watchers {
     pub(in super::super) fn leave(&self, place: usize, now: Instant) -> (bool, Due) {
         let mut list = lock(&self.list);
         let entry = list.entries[place].take();
+        let asked = entry.as_ref().is_some_and(|one| one.with.has(Lane::Parts));
+        list.parts -= usize::from(asked);
         list.free.push(place);
         let is_last = list.free.len() == list.entries.len();
         let due = match (&list.lanes, entry) {
@@ -66,6 +70,22 @@ impl Watchers {
             _ => None,
         };
         (is_last, due)
+    }
+
+    /// A watcher asks for parts: it is woken by them.
+    pub(in super::super) fn ask_parts(&self, place: usize) {
+        let mut list = lock(&self.list);
+        if let Some(watcher) = &mut list.entries[place]
+            && !watcher.with.has(Lane::Parts)
+        {
+            watcher.with = watcher.with.and(Lane::Parts);
+            list.parts += 1;
+        }
+    }
+
+    /// Whether somebody asks for parts.
+    pub(in super::super) fn asks_parts(&self) -> bool {
+        lock(&self.list).parts > 0
     }
 
     /// A watcher becomes a subscription, perhaps with lanes.
@@ -85,7 +105,12 @@ impl Watchers {
         let Some(watcher) = &mut entries[place] else {
             return (None, None);
         };
-        (watcher.subscribes, watcher.with) = (true, with);
+        watcher.subscribes = true;
+        watcher.with = match watcher.with.has(Lane::Parts) {
+            true => with.and(Lane::Parts),
+            false => with.lanes(),
+        };
+        let with = with.lanes();
         let due = match (&*kept, watcher.mailbox.who()) {
             (Some(lanes), Some(who)) => lanes.join(&who, now),
             _ => None,
@@ -191,7 +216,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::feed::ephemeral::{Body, Lane, Names, Pulled, Sent, Total};
+    use crate::feed::ephemeral::{Body, Names, Pulled, Sent, Total};
     use tideline_base::metrics::Metrics;
 
     /// A connection with one subscription.

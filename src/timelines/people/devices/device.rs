@@ -123,6 +123,7 @@ fn position<'m>(timeline: &'m str, place: Option<PlaceRef<'m>>, rewind: u64) -> 
             after: place.after,
             epoch: Some(place.epoch),
             changes_after: place.changes_after,
+            open: &[],
             rewind: None,
         },
         None => SyncPosition {
@@ -130,6 +131,7 @@ fn position<'m>(timeline: &'m str, place: Option<PlaceRef<'m>>, rewind: u64) -> 
             after: 0,
             epoch: None,
             changes_after: None,
+            open: &[],
             rewind: Some(rewind),
         },
     }

@@ -10,6 +10,7 @@ use tideline_base::ids::TableId;
 use tideline_model::Direction;
 use tideline_table::{Key, Origin, ReadError, Rows, View, damaged, scan, scan_all};
 
+use super::super::growth;
 use super::super::marks;
 use super::super::members::settings_row::SettingsRow;
 use super::super::members::{Configured, MemberRow};
@@ -173,6 +174,7 @@ impl<'v> StoredTimelines<'v> {
             let mut message = stored::message(sequence, &value, None)
                 .map_err(|_| damaged(&key, "not a message"))?;
             marks::look_up(view, &name, &head, &mut message)?;
+            growth::look_up(view, &name, &head, &mut message, None)?;
             Ok(message)
         })
     }

@@ -11,14 +11,16 @@ use std::fmt;
 
 use tideline_base::faults;
 use tideline_base::ids::{PartitionId, Position};
-use tideline_table::{Gap, Source, Txn, View, delete, put};
+use tideline_table::{Gap, ReadError, Source, Txn, View, delete, put};
 
+use super::super::growth;
 use super::super::members::settings_row::SettingsRow;
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::stored::MetaRow;
 use super::super::rows::tables::{
     CHANGES, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES, MEMBERS,
-    MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SENDERS, SETTINGS,
+    MENTIONS, MESSAGES, METAS, Name, OPEN, PARTS, PINS, REACTION_SUMS, REACTIONS, SENDERS,
+    SETTINGS,
 };
 use super::super::write::{made_at, put_head, version};
 use super::super::{Error, Timelines};
@@ -122,9 +124,10 @@ impl Mend {
             }
             // Several of them lie at a message.
             REACTIONS if !head.has_reactions() => {}
-            REACTIONS | REACTION_SUMS | PINS | MARKS => {
+            PARTS | OPEN if head.open == 0 => {}
+            REACTIONS | REACTION_SUMS | PINS | MARKS | PARTS | OPEN => {
                 let to = to
-                    .saturating_add(u64::from(table == REACTIONS))
+                    .saturating_add(u64::from(matches!(table, REACTIONS | PARTS)))
                     .min(head.last);
                 if head.floor <= to {
                     self.floor = self.floor.max(to + 1);
@@ -188,11 +191,12 @@ impl Mend {
         Some((from, to))
     }
 
-    fn store(&self, txn: &mut Txn<'_>) {
+    fn store(&self, txn: &mut Txn<'_>) -> Result<(), ReadError> {
         let now = txn.now_ms();
         match self.head {
             Some(mut head) if self.gone.is_none() => {
                 head.floor = head.floor.max(self.floor);
+                growth::recount(txn, &self.name, &mut head)?;
                 put_head(txn, &self.name, &head);
                 if self.meta {
                     // Above every version that it can have had.
@@ -212,6 +216,7 @@ impl Mend {
                 delete(txn, self.name.meta_key());
             }
         }
+        Ok(())
     }
 }
 
@@ -258,8 +263,7 @@ impl Timelines {
         mend: Mend,
     ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.submit(Purpose::MakesRoom, partition, 0, move |txn, _| {
-            mend.store(txn);
-            Ok(())
+            Ok(mend.store(txn)?)
         })
     }
 }

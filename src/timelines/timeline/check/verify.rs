@@ -7,6 +7,7 @@ use tideline_model::Direction;
 use tideline_table::{ReadError, damaged, scan, scan_all};
 
 use super::super::Message;
+use super::super::growth::OpenRows;
 use super::super::marks;
 use super::super::marks::Marks;
 use super::super::rows::head::HeadRow;
@@ -76,9 +77,11 @@ impl StoredTimelines<'_> {
         let name = Name::new(timeline);
         let (mut next, mut last_at, mut count) = (head.floor, 0, 0);
         let mut marks = Marks::new(self.view, &name, head);
+        let mut open = OpenRows::default();
         for message in self.messages(&name, head) {
             let message = message?;
             marks.check(&message, problem)?;
+            open.check(self, (&name, head), &message, problem)?;
             let Message {
                 sequence,
                 timestamp,
@@ -107,19 +110,16 @@ impl StoredTimelines<'_> {
                     "change {change} of message {sequence} is not in its place"
                 ));
             }
-            if let (Some(at), Some(_)) = (expires_at, entry)
-                && !self.is_due(
-                    Kind::Expire,
-                    at,
-                    &name,
-                    &expiry_columns(head.incarnation, sequence),
-                )?
-            {
-                problem(format!("message {sequence} has no due row to expire by"));
+            if let (Some(at), Some(_)) = (expires_at, entry) {
+                let columns = expiry_columns(head.incarnation, sequence);
+                if !self.is_due(Kind::Expire, at, &name, &columns)? {
+                    problem(format!("message {sequence} has no due row to expire by"));
+                }
             }
             (next, last_at) = (sequence + 1, timestamp);
         }
         marks.end(problem)?;
+        open.end(self, (&name, head), problem)?;
         self.check_changes(&name, head, problem)?;
         if next != head.last + 1 {
             problem(format!("messages {next} to {} are missing", head.last));

@@ -11,7 +11,7 @@ use tideline_table::{Batch, Malformed, ReadError, Touched, damaged, split_key};
 
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{
-    HEADS, MEMBERS, MESSAGES, METAS, Name, REACTION_SUMS, SEQUENCE_END, incarnation_of,
+    HEADS, MEMBERS, MESSAGES, METAS, Name, PARTS, REACTION_SUMS, SEQUENCE_END, incarnation_of,
 };
 use super::super::write::is_made_at;
 
@@ -52,7 +52,7 @@ fn each(
 
 fn message(entry: KeyedEntry<'_>, position: Position) -> Result<Option<Touched>, Malformed> {
     Ok(match split_key(entry.key) {
-        Some((MESSAGES | REACTION_SUMS, columns)) => {
+        Some((MESSAGES | REACTION_SUMS | PARTS, columns)) => {
             let (_, mut rest) = incarnation_of(columns)?;
             Some(Touched::Row(key(columns, rest.u64()?)?))
         }

@@ -6,12 +6,13 @@
 use tideline_model::Direction;
 use tideline_table::{Action, ReadError, RowWriter, Source, Txn, View, damaged, delete, put, scan};
 
+use super::super::growth;
 use super::super::read::page::Room;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::Name;
 use super::super::time::shown;
 use super::super::unread::mask;
-use super::super::write::edit::{load, load_held, write};
+use super::super::write::edit::{load, load_whole, write};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Message, Target};
 use super::of_message::look_up_own;
@@ -66,6 +67,7 @@ impl Site {
             delete(txn, key);
         }
         message.pinned = pins;
+        growth::look_up(txn, &name, &head, &mut message, None)?;
         write(txn, &name, &mut head, &mut message, Action::Update);
         put_head(txn, &name, &head);
         Ok(true)
@@ -88,7 +90,7 @@ impl Site {
         };
         let mut messages: Vec<Message> = Vec::new();
         for sequence in pins_of(view, &name, &head, pinned.after + 1) {
-            let message = load_held(view, &name, &head, sequence?)?;
+            let message = load_whole(view, &name, &head, sequence?)?;
             let mut message = shown(message, &self.time);
             look_up_own(view, (&name, &head), asker.0, [&mut message])?;
             mask(view, (&name, &head), asker, [&mut message])?;

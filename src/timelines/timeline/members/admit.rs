@@ -6,7 +6,7 @@
 //! not: hold more than one view's or batch's state, or a rule of rights.
 
 use tideline_model::access::{Asker, Decision, Membership, Right, Rights, is_inbox_of_another};
-use tideline_table::{ReadError, Source};
+use tideline_table::{ReadError, Source, Txn};
 
 use super::super::rows::head::{HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
 use super::super::rows::tables::Name;
@@ -120,6 +120,22 @@ impl Site {
         };
         let reader = self.reader(rows, name, &head, asker)?;
         self.check_epoch(name, &head, epoch)?;
+        Ok((head, reader))
+    }
+
+    /// The same for the writer, which mostly knows the head.
+    pub(in crate::timeline) fn admit_to_write(
+        &self,
+        txn: &mut Txn<'_>,
+        name: &Name,
+        target: &Target,
+    ) -> Result<(HeadRow, Reader), Error> {
+        let found = HeadRow::load_to_write(txn, name)?;
+        let Some(head) = found.filter(|head| !head.dropped) else {
+            return Err(self.missing(txn, name, &target.asker)?);
+        };
+        let reader = self.reader(txn, name, &head, &target.asker)?;
+        self.check_epoch(name, &head, target.epoch.as_deref())?;
         Ok((head, reader))
     }
 

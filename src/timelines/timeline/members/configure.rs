@@ -86,6 +86,23 @@ impl Site {
         }
     }
 
+    /// Whether a caller may stop an open message of this sender.
+    pub(in super::super) fn check_stop(
+        &self,
+        txn: &Txn<'_>,
+        (name, head): (&Name, &HeadRow),
+        asker: &Asker,
+        sender: &str,
+    ) -> Result<(), Error> {
+        if asker.user().is_empty() || asker.user() == sender {
+            return Ok(());
+        }
+        match self.configured(txn, name, head)?.settings.stop {
+            Some(EditBy::Sender) => Err(Error::Forbidden),
+            _ => Ok(()),
+        }
+    }
+
     /// A timeline's settings where it has some, else its policy's.
     pub(in super::super) fn in_force(&self, name: &Name, own: Settings) -> Settings {
         match self.policies.of_name(name) {

@@ -12,6 +12,7 @@ use tideline_model::access::{Asker, Membership, Right, Rights};
 use tideline_model::json_bytes;
 use tideline_table::{ReadError, RowPage, Source, View, damaged, page};
 
+use super::super::growth;
 use super::super::marks::look_up_own;
 use super::super::rows::head::HeadRow;
 use super::super::rows::stored;
@@ -294,5 +295,8 @@ fn last_message(
     let damaged = |what| damaged(key.as_bytes(), what);
     let value = view.row(&key)?;
     let value = value.ok_or_else(|| damaged("missing between floor and head"))?;
-    stored::message(head.last, &value, columns).map_err(|_| damaged("not a message"))
+    let message = stored::message(head.last, &value, columns);
+    let mut message = message.map_err(|_| damaged("not a message"))?;
+    growth::look_up(view, name, head, &mut message, columns)?;
+    Ok(message)
 }

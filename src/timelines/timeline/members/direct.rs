@@ -21,6 +21,7 @@ const CLOSED: SettingsPatch = SettingsPatch {
     fan_out: None,
     fan_out_members_max: None,
     edit: None,
+    stop: None,
 };
 
 impl Timelines {

@@ -7,7 +7,7 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::rows::tables::Name;
-use tideline_model::timelines::{self, Edit, FanOut, Retention, SettingsPatch};
+use tideline_model::timelines::{self, Edit, EditBy, FanOut, Retention, SettingsPatch};
 
 /// The settings of a timeline or of a policy; `None` = not set here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Settings {
     pub fan_out_members_max: Option<u64>,
     /// Which users may edit and delete messages.
     pub edit: Option<Edit>,
+    /// Whose open messages users may stop.
+    pub stop: Option<EditBy>,
 }
 
 /// Up to how many members `auto` writes into inboxes, if nothing says otherwise.
@@ -37,6 +39,7 @@ impl Settings {
             fan_out,
             fan_out_members_max,
             edit,
+            stop,
         } = self;
         Settings {
             retention: retention.or(policy.retention),
@@ -44,6 +47,7 @@ impl Settings {
             fan_out: fan_out.or(policy.fan_out),
             fan_out_members_max: fan_out_members_max.or(policy.fan_out_members_max),
             edit: edit.or(policy.edit),
+            stop: stop.or(policy.stop),
         }
     }
 
@@ -56,6 +60,7 @@ impl Settings {
             fan_out: self.fan_out.unwrap_or_default(),
             fan_out_members_max: self.fan_out_members_max.unwrap_or(FAN_OUT_MEMBERS_MAX),
             edit: self.edit.unwrap_or_default(),
+            stop: self.stop.unwrap_or_default(),
         }
     }
 
@@ -69,6 +74,7 @@ impl Settings {
             fan_out: patch.fan_out.unwrap_or(self.fan_out),
             fan_out_members_max: members_max.unwrap_or(self.fan_out_members_max),
             edit: patch.edit.unwrap_or(self.edit),
+            stop: patch.stop.unwrap_or(self.stop),
         }
     }
 }
@@ -107,6 +113,7 @@ static INBOXES: Settings = Settings {
     fan_out: None,
     fan_out_members_max: None,
     edit: None,
+    stop: None,
 };
 
 /// All policies of a server. Cheap to clone.

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! settings  $age, $bytes, $edit (0 anyone, 1 sender), $edit_ms, $fan (0 read, 1 write, 2 auto), $fan_max, $kept,
-//!           $messages, $only, $version         absent = not set; $kept: retention is set, whatever it holds
+//!           $messages, $only, $stop (as $edit), $version         absent = not set; $kept: retention is set, whatever it holds
 //! ```
 
 use tideline_model::ValueRef;
@@ -32,6 +32,7 @@ const FAN_OUT_MAX: &str = "$fan_max";
 const KEPT: &str = "$kept";
 const MESSAGES: &str = "$messages";
 const MEMBERS_ONLY: &str = "$only";
+const STOP: &str = "$stop";
 const VERSION: &str = "$version";
 
 impl SettingsRow {
@@ -54,6 +55,7 @@ impl SettingsRow {
         put(KEPT, settings.retention.map(|_| 1));
         put(MESSAGES, kept.messages);
         put(MEMBERS_ONLY, settings.members_only.map(u64::from));
+        put(STOP, settings.stop.map(|by| by as u64));
         put(VERSION, Some(self.version));
         row
     }
@@ -69,11 +71,7 @@ impl SettingsRow {
                 AGE => kept.age_ms = Some(number),
                 BYTES => kept.bytes = Some(number),
                 EDIT => {
-                    let by = match number {
-                        0 => EditBy::Anyone,
-                        1 => EditBy::Sender,
-                        _ => return Err(Malformed),
-                    };
+                    let by = by(number)?;
                     settings.edit = Some(Edit { by, window_ms });
                 }
                 EDIT_MS => window_ms = Some(number),
@@ -89,6 +87,7 @@ impl SettingsRow {
                 KEPT => settings.retention = Some(Retention::default()),
                 MESSAGES => kept.messages = Some(number),
                 MEMBERS_ONLY => settings.members_only = Some(number != 0),
+                STOP => settings.stop = Some(by(number)?),
                 VERSION => row.version = number,
                 _ => return Err(Malformed),
             }
@@ -118,6 +117,14 @@ impl SettingsRow {
     }
 }
 
+fn by(number: u64) -> Result<EditBy, Malformed> {
+    match number {
+        0 => Ok(EditBy::Anyone),
+        1 => Ok(EditBy::Sender),
+        _ => Err(Malformed),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::option::of;
@@ -133,17 +140,26 @@ mod tests {
             bytes,
         });
         let fan_out = prop_oneof![Just(FanOut::Read), Just(FanOut::Write), Just(FanOut::Auto)];
-        let by = prop_oneof![Just(EditBy::Anyone), Just(EditBy::Sender)];
-        let edit = (by, number()).prop_map(|(by, window_ms)| Edit { by, window_ms });
-        (of(kept), of(any::<bool>()), of(fan_out), number(), of(edit)).prop_map(
-            |(retention, members_only, fan_out, fan_out_members_max, edit)| Settings {
-                retention,
-                members_only,
-                fan_out,
-                fan_out_members_max,
-                edit,
-            },
+        let by = || prop_oneof![Just(EditBy::Anyone), Just(EditBy::Sender)];
+        let edit = (by(), number()).prop_map(|(by, window_ms)| Edit { by, window_ms });
+        (
+            of(kept),
+            of(any::<bool>()),
+            of(fan_out),
+            number(),
+            of(edit),
+            of(by()),
         )
+            .prop_map(
+                |(retention, members_only, fan_out, fan_out_members_max, edit, stop)| Settings {
+                    retention,
+                    members_only,
+                    fan_out,
+                    fan_out_members_max,
+                    edit,
+                    stop,
+                },
+            )
     }
 
     proptest! {

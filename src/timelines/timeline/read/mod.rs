@@ -17,6 +17,7 @@ use tideline_model::access::Asker;
 use tideline_model::{Direction, json_bytes};
 use tideline_table::{Key, Purpose, Source, Txn, View, scan};
 
+use super::growth;
 use super::marks::look_up_own;
 use super::members::Reader;
 use super::rows::head::HeadRow;
@@ -70,7 +71,9 @@ impl Site {
         let name = Name::new(&target.timeline);
         let epoch = target.epoch.as_deref();
         let (head, reader) = self.seen(view, &name, epoch, &target.asker)?;
-        let mut message = shown(load(view, &name, &head, sequence)?, &self.time);
+        let mut message = load(view, &name, &head, sequence)?;
+        growth::look_up(view, &name, &head, &mut message, None)?;
+        let mut message = shown(message, &self.time);
         let reader = (target.asker.user(), &reader);
         look_up_own(view, (&name, &head), reader.0, [&mut message])?;
         unread::mask(view, (&name, &head), reader, [&mut message])?;

@@ -21,7 +21,7 @@ use super::super::rows::tables::Name;
 use super::super::time::{shown, timestamp};
 use super::super::unread;
 use super::super::write::Site;
-use super::super::write::edit::load_held;
+use super::super::write::edit::load_whole;
 use super::super::{Error, Timelines};
 
 /// Where a message is among those of many timelines: newest first, then by timeline, then the highest first.
@@ -317,7 +317,7 @@ impl<'v> Walk<'v> {
         let Some(Readable { name, head, reader }) = self.readable(key.timeline)? else {
             return Ok(None);
         };
-        let message = load_held(view, name, head, key.sequence())?;
+        let message = load_whole(view, name, head, key.sequence())?;
         let message = shown(message, &site.time);
         let reader = (asked.asker.user(), reader);
         if message.entry.is_none()

@@ -10,6 +10,7 @@ use tideline_model::Direction;
 use tideline_table::{ReadError, Rows, View, damaged, scan};
 
 use super::super::Message;
+use super::super::growth;
 use super::super::marks;
 use super::super::rows::head::HeadRow;
 use super::super::rows::stored;
@@ -86,8 +87,9 @@ impl Run<'_> {
 
 /// Messages that a timeline holds, one after the other. Lazy.
 pub(in super::super) struct Held<'v> {
+    view: &'v View,
     name: Name,
-    incarnation: u64,
+    head: HeadRow,
     left: Range<u64>,
     direction: Direction,
     columns: Option<&'v [String]>,
@@ -109,7 +111,8 @@ impl<'v> Held<'v> {
             rows: scan(view, &key(sequences.start), &key(sequences.end), direction),
             reactions: marks::Walk::new(view, (name, head), &sequences, direction),
             name: name.clone(),
-            incarnation: head.incarnation,
+            view,
+            head: *head,
             left: sequences,
             direction,
             columns,
@@ -129,7 +132,7 @@ impl<'v> Held<'v> {
         let row = self.rows.next().transpose()?;
         let row = row.filter(|(key, _)| self.name.number_of(key) == Ok(sequence));
         let damaged = |what| {
-            let key = self.name.message_key(self.incarnation, sequence);
+            let key = self.name.message_key(self.head.incarnation, sequence);
             damaged(key.as_bytes(), what)
         };
         let (_, value) = row.ok_or_else(|| damaged("missing between floor and head"))?;
@@ -137,6 +140,10 @@ impl<'v> Held<'v> {
             .map_err(|_| damaged("not a message"))?;
         if let Some(reactions) = &mut self.reactions {
             reactions.look_up(&mut message)?;
+        }
+        if message.open.is_some() {
+            let of = (&self.name, &self.head);
+            growth::look_up(self.view, of.0, of.1, &mut message, self.columns)?;
         }
         Ok(message)
     }

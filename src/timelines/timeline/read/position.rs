@@ -5,6 +5,7 @@
 
 use super::super::{Head, Message};
 use tideline_model::access::Asker;
+use tideline_model::timelines::Grown;
 pub use tideline_model::timelines::SyncState;
 
 /// A reader's position in one timeline, for `subscribe` and for a subscription's next page.
@@ -22,6 +23,8 @@ pub struct Resume {
     pub epoch: Option<String>,
     /// Also what changed at or below `after`, above this change number.
     pub changes_after: Option<u64>,
+    /// Open messages at or below `after`, and how many parts of each the reader has: also what came since.
+    pub open: Vec<(u64, u64)>,
     /// Messages at most (already clamped).
     pub limit: usize,
     /// Approximate bytes at most; at least one message or change is returned all the same.
@@ -61,6 +64,10 @@ pub struct Changed {
     /// Messages at or below the asked position whose change is above `changes_after`, newest form, in change order;
     /// `None` if not asked for.
     pub changed: Option<Vec<Message>>,
+    /// Parts of open messages that were asked for.
+    pub grown: Vec<Grown>,
+    /// Of the messages that were asked for those that are open, and how many parts the reader has by now.
+    pub open: Vec<(u64, u64)>,
     /// The reader's position after applying `messages`: what a next resume passes as `after`.
     pub position: u64,
     /// The change position after applying `changed` (equal to the view's change head if all fitted).
@@ -99,6 +106,8 @@ pub struct SyncPosition<'a> {
     pub epoch: Option<&'a str>,
     /// Also what changed at or below `after`, above this change number.
     pub changes_after: Option<u64>,
+    /// Open messages, and how many parts of each the reader has.
+    pub open: &'a [(u64, u64)],
     /// There is no position yet: so many of the newest messages, if there is any. The others are 0 and none.
     pub rewind: Option<u64>,
 }

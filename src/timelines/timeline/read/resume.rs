@@ -14,7 +14,7 @@ use super::super::rows::tables::Name;
 use super::super::time::shown;
 use super::super::unread;
 use super::super::write::Site;
-use super::super::write::edit::load_held;
+use super::super::write::edit::load_whole;
 use super::super::{Admission, Changed, Error, Message, Resume, ResumeState, Target, Timelines};
 use super::admit_many::Roles;
 use super::page::{Room, Run};
@@ -77,7 +77,9 @@ impl Timelines {
                 self.hide_entries(asker, page.shown_mut(), &Roles::default())
                     .await?;
             }
-            let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
+            let is_empty = page.messages.is_empty()
+                && page.grown.is_empty()
+                && page.changed.iter().all(Vec::is_empty);
             let went_on = resume
                 .changes_after
                 .is_some_and(|at| page.change_position > at);
@@ -105,6 +107,14 @@ impl Site {
         let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
         page.admission = self.admission(&name, &head, &reader);
         let asker = (resume.asker.user(), &reader);
+        let mut hidden = Vec::new();
+        for (sequence, _) in &page.open {
+            if unread::is_hidden(view, (&name, &head), asker, *sequence)? {
+                hidden.push(*sequence);
+            }
+        }
+        page.grown.retain(|one| !hidden.contains(&one.sequence));
+        page.open.retain(|(sequence, _)| !hidden.contains(sequence));
         look_up_own(view, (&name, &head), asker.0, page.shown_mut())?;
         unread::mask(view, (&name, &head), asker, page.shown_mut())?;
         Ok(page)
@@ -133,6 +143,8 @@ impl Site {
                 state: ResumeState::EpochChanged,
                 messages: Vec::new(),
                 changed: None,
+                grown: Vec::new(),
+                open: Vec::new(),
                 position: after,
                 change_position: resume.changes_after.unwrap_or(0),
                 more: false,
@@ -144,7 +156,7 @@ impl Site {
             bytes: resume.bytes_max,
             first_anyway,
         };
-        let (changed, change_position) = match resume.changes_after {
+        let (mut changed, change_position) = match resume.changes_after {
             None => (None, head.change),
             Some(changes_after) => {
                 let (changed, position) =
@@ -152,6 +164,14 @@ impl Site {
                 (Some(changed), position)
             }
         };
+        let asked = (&resume.open[..], after);
+        let missing = self.missing_parts(view, (name, head), asked, (&mut changed, &mut room))?;
+        // Those that had no room come as what has changed, with the pages that follow.
+        let left_out = missing.left_out.map(|change| change.saturating_sub(1));
+        let change_position = change_position.min(left_out.unwrap_or(u64::MAX));
+        if left_out.is_some() {
+            changed.get_or_insert_default();
+        }
         room.limit = resume.limit;
         let first = (after + 1).max(head.floor);
         let run = Run {
@@ -170,7 +190,9 @@ impl Site {
                 ResumeState::Ok
             },
             position: next.unwrap_or(head.last + 1) - 1,
-            more: next.is_some() || change_position < shown.change_head,
+            more: next.is_some() || change_position < shown.change_head || missing.more,
+            grown: missing.grown,
+            open: missing.open,
             head: shown,
             messages,
             changed,
@@ -206,7 +228,7 @@ impl Site {
             let sequence = changed_sequence(&value).map_err(|_| damaged(&key, "not a change"))?;
             // What is above the position comes in its newest form when the reader gets there.
             if (head.floor..=after).contains(&sequence) {
-                let message = shown(load_held(view, name, head, sequence)?, &self.time);
+                let message = shown(load_whole(view, name, head, sequence)?, &self.time);
                 if message.change == number {
                     if !room.take(&message) {
                         return Ok((messages, position));

@@ -8,9 +8,11 @@ use std::borrow::Cow;
 
 use tideline_base::ids::PartitionId;
 use tideline_model::access::Asker;
+use tideline_model::json_text_bytes;
 use tideline_table::View;
 
 use super::super::follow::heads::Found;
+use super::super::growth::GROWN_BYTES;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::Name;
 use super::super::write::Site;
@@ -90,6 +92,7 @@ impl Timelines {
                     rewind: position.rewind,
                     epoch: position.epoch.map(str::to_owned),
                     changes_after: position.changes_after,
+                    open: position.open.to_vec(),
                     limit: asker.limit,
                     bytes_max: 0,
                 }),
@@ -249,7 +252,8 @@ impl Site {
                 false => !asker.asker.user().is_empty() && self.is_members_only(&name, head),
             }
         };
-        if is_foreign || has_changes || head.last != position.after || is_bound() {
+        let asks_parts = !position.open.is_empty();
+        if is_foreign || has_changes || asks_parts || head.last != position.after || is_bound() {
             News::Some
         } else {
             News::None
@@ -282,6 +286,8 @@ impl Site {
             }
             let got_nowhere = page.more
                 && page.messages.is_empty()
+                && page.grown.is_empty()
+                && page.changed.iter().all(Vec::is_empty)
                 && resume
                     .changes_after
                     .is_none_or(|after| page.change_position <= after);
@@ -316,6 +322,8 @@ fn is_quiet(resume: &Resume, page: &Changed) -> bool {
     page.state == ResumeState::Ok
         && !page.more
         && page.messages.is_empty()
+        && page.grown.is_empty()
+        && page.changed.iter().all(Vec::is_empty)
         && resume.after == Some(page.head.head)
         && resume
             .changes_after
@@ -336,8 +344,13 @@ impl Reply {
         let messages = |page: &Changed| {
             let changed = page.changed.iter().flatten();
             let messages = page.messages.iter().chain(changed);
+            let grown = page
+                .grown
+                .iter()
+                .map(|one| GROWN_BYTES + json_text_bytes(&one.text));
             messages
                 .map(super::super::Message::json_bytes_max)
+                .chain(grown)
                 .sum::<usize>()
         };
         let bytes = FRAME_BYTES + synced.timeline.len() + synced.page.as_ref().map_or(0, messages);

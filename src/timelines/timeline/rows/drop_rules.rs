@@ -10,6 +10,7 @@ use tideline_base::ids::TableId;
 use tideline_table::{BuiltInTables, DropContext, Entry, Malformed, Owner, owner_of_text};
 
 use super::super::Limits;
+use super::super::growth;
 use super::super::marks;
 use super::super::members::change_row::ChangeRow;
 use super::super::time::{Due, Kind, ScheduledRow};
@@ -18,8 +19,8 @@ use super::head::HeadRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
     CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES,
-    MEMBERS, MENTIONS, MESSAGES, METAS, Name, PINS, POLICIES, REACTION_SUMS, REACTIONS, SCHEDULED,
-    SENDERS, SETTINGS, incarnation_of,
+    MEMBERS, MENTIONS, MESSAGES, METAS, Name, OPEN, PARTS, PINS, POLICIES, REACTION_SUMS,
+    REACTIONS, SCHEDULED, SENDERS, SETTINGS, incarnation_of,
 };
 
 /// How long message IDs are remembered.
@@ -110,7 +111,7 @@ impl TimelineTables {
             return Ok(true);
         }
         let sequence = match table {
-            MESSAGES | MARKS | REACTIONS | REACTION_SUMS | PINS => Some(rest.u64()),
+            MESSAGES | MARKS | REACTIONS | REACTION_SUMS | PINS | PARTS | OPEN => Some(rest.u64()),
             SENDERS | MENTIONS => Some(rest.skip().and_then(|_| rest.u64())),
             HIDES => Some(
                 rest.skip()
@@ -127,7 +128,15 @@ impl TimelineTables {
                 let sums = (context.read)(sums.as_bytes());
                 sums.is_some_and(|sums| marks::is_gone(&sums) == Ok(true))
             };
-            return Ok(sequence < head.floor || (table == REACTIONS && is_taken()));
+            // A message is closed for good, and what its row holds then is all.
+            let is_whole = || {
+                let message = name.message_key(incarnation, sequence);
+                let message = (context.read)(message.as_bytes());
+                message.is_some_and(|message| growth::is_closed(&message) == Ok(true))
+            };
+            return Ok(sequence < head.floor
+                || (table == REACTIONS && is_taken())
+                || (table == PARTS && is_whole()));
         }
         match table {
             MEMBER_CHANGES if entry.kind == EntryKind::Put => {
@@ -159,12 +168,12 @@ fn is_void(columns: &[u8], context: &DropContext<'_>) -> Result<bool, Malformed>
     if incarnation != head.incarnation || head.dropped {
         return Ok(incarnation <= head.incarnation);
     }
-    Ok(due.kind() == Kind::Expire && rest.u64()? < head.floor)
+    Ok(due.kind() != Kind::Trim && rest.u64()? < head.floor)
 }
 
 /// Tables whose keys have an incarnation behind the timeline: their rows end with it.
 fn is_of_incarnation(table: TableId) -> bool {
-    let of_messages = matches!(table, MESSAGES | MARKS | IDS | CHANGES);
+    let of_messages = matches!(table, MESSAGES | MARKS | IDS | CHANGES | PARTS | OPEN);
     let of_members = matches!(table, SETTINGS | MEMBERS | MEMBER_CHANGES | FOLLOWERS);
     let of_unread = matches!(table, SENDERS | MENTIONS | HIDES | HIDES_BY_NUMBER | GONE);
     let of_marks = matches!(table, REACTIONS | REACTION_SUMS | PINS);

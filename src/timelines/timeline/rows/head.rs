@@ -42,6 +42,8 @@ pub(in super::super) struct HeadRow {
     pub(in super::super) trim_at: u64,
     /// Bytes of messages that were appended while a retention by bytes was in force.
     pub(in super::super) bytes: u64,
+    /// How many messages are open.
+    pub(in super::super) open: u32,
     /// Where in the log this row was last written, while there are members; else 0.
     pub(in super::super) position: u64,
 }
@@ -71,6 +73,7 @@ columns! { HeadRow {
     "$inc": incarnation,
     "$members": members,
     "$mver": member_version,
+    "$open": open,
     "$pos": position,
     "$seq": last,
     "$trim": trim_at,
@@ -172,7 +175,8 @@ mod tests {
     proptest! {
         #[test]
         fn heads_come_back(
-            numbers in any::<[u64; 11]>(), dropped: bool, members: u32, followers: u32, flags: u8,
+            numbers in any::<[u64; 11]>(), dropped: bool, members: u32, followers: u32, open: u32,
+            flags: u8,
         ) {
             let [incarnation, last, change, floor, last_at, rest @ ..] = numbers;
             let [member_version, counted, inbox_from, position, trim_at, bytes] = rest;
@@ -180,6 +184,7 @@ mod tests {
             let head = HeadRow {
                 incarnation, last, change, floor, last_at, dropped,
                 members, member_version, counted, flags, followers, inbox_from, position, trim_at, bytes,
+                open,
             };
             prop_assert_eq!(HeadRow::decode(&head.encode().finish(5)), Ok(head));
         }

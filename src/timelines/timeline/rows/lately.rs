@@ -1,4 +1,4 @@
-//! What the writer remembers of timelines that were written lately: their heads, and senders' last ordinals.
+//! What the writer remembers of timelines that were written lately: their heads, senders' last ordinals, open messages.
 //!
 //! Owns: this memory, one of each partition, as of the last closure, and the write of head rows, which keeps it true.
 //! Promises: what is known is what the rows say; two generations or a bound keep it small. Must not: number anything.
@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 
 use tideline_table::{ReadError, Txn, put};
 
+use super::super::growth::Growing;
 use super::head::HeadRow;
 use super::tables::Name;
 
@@ -46,6 +47,8 @@ impl HeadRow {
 pub(in super::super) struct Lately {
     heads: HashMap<Vec<u8>, Known, RandomState>,
     ordinals: LastOrdinals,
+    /// Messages that grow, by the keys of their rows.
+    growing: HashMap<Vec<u8>, Growing, RandomState>,
 }
 
 struct Known {
@@ -53,6 +56,9 @@ struct Known {
     /// The generation of `ordinals` when its incarnation had no sender's rows yet, if that was seen.
     uncounted_in: Option<u32>,
 }
+
+/// Some 4 MiB a partition. Tests forget often.
+const GROWING_MAX: usize = if cfg!(test) { 2 } else { 1 << 14 };
 
 /// Some 8 MiB a partition.
 const LATELY_MAX: usize = 1 << 16;
@@ -87,6 +93,23 @@ impl Lately {
         };
         let known = self.ordinals.get(sender);
         known.or_else(|| is_new().then_some(0))
+    }
+
+    /// A message that grows, if it is known.
+    pub(in super::super) fn growing(&mut self, key: &[u8]) -> Option<&mut Growing> {
+        self.growing.get_mut(key)
+    }
+
+    pub(in super::super) fn note_growing(&mut self, key: &[u8], growing: Growing) {
+        if self.growing.len() >= GROWING_MAX {
+            self.growing.clear();
+        }
+        self.growing.insert(key.to_vec(), growing);
+    }
+
+    /// The message's row is written anew.
+    pub(in super::super) fn forget_growing(&mut self, key: &[u8]) {
+        self.growing.remove(key);
     }
 
     pub(in super::super) fn note_ordinal(&mut self, sender: u128, ordinal: u64) {

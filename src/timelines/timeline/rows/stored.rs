@@ -5,7 +5,9 @@
 //!
 //! ```text
 //! message  the entry's columns, $change, $deleted, $edited, $expired, $expires, $from, $id, $pinned, $reason,
-//!          $recalled (by whom, perhaps the empty text)           version = timestamp; absent = 0, no or none
+//!          $recalled (by whom, perhaps the empty text); of one that is or was open also $grows (its column, while it
+//!          is), $idle (ms), $outcome (1 done, 2 cancelled, 3 failed, 4 abandoned), $parts (those in its text here),
+//!          $stopped (by whom, perhaps the empty text)            version = timestamp; absent = 0, no or none
 //! ID       $hash (of the entry's cells as first appended), $seq            version = timestamp
 //! change   $seq
 //! ```
@@ -17,6 +19,7 @@ use tideline_table::{Malformed, Row, RowWriter, columns, number, number_in, push
 
 use super::super::{Columns, Message, Meta};
 use super::tables::{id_text, uuid_of};
+use tideline_model::timelines::{Open, Outcome};
 
 const CHANGE: &str = "$change";
 const DELETED: &str = "$deleted";
@@ -24,10 +27,15 @@ const EDITED: &str = "$edited";
 const EXPIRED: &str = "$expired";
 const EXPIRES: &str = "$expires";
 const SENDER: &str = "$from";
+pub(in super::super) const GROWS: &str = "$grows";
 const ID: &str = "$id";
+const IDLE: &str = "$idle";
+const OUTCOME: &str = "$outcome";
+const PARTS: &str = "$parts";
 const PINNED: &str = "$pinned";
 const REASON: &str = "$reason";
 const RECALLED: &str = "$recalled";
+const STOPPED: &str = "$stopped";
 
 const HASH: &str = "$hash";
 const SEQUENCE: &str = "$seq";
@@ -43,6 +51,12 @@ pub(in super::super) struct Stamp<'a> {
     /// The message, if it is a tombstone.
     pub(in super::super) tombstone: Option<&'a Message>,
     pub(in super::super) pinned: bool,
+    /// If it is open.
+    pub(in super::super) open: Option<&'a Open>,
+    /// The message, if it was open once and is no tombstone.
+    pub(in super::super) closed: Option<&'a Message>,
+    /// How many parts are in its text.
+    pub(in super::super) parts: u64,
 }
 
 /// A message's row and, in it, where the entry's cells are.
@@ -68,17 +82,26 @@ impl MessageRow {
         }
         put_number(&mut row, EXPIRES, stamp.expires_at.unwrap_or(0));
         put_text(&mut row, SENDER, stamp.sender);
+        if let Some(open) = stamp.open {
+            row.put(GROWS, ValueRef::String(&open.column));
+        }
         match uuid_of(stamp.message_id) {
             Some(uuid) => row.put(ID, ValueRef::Binary(uuid.as_bytes())),
             None => row.put(ID, ValueRef::String(stamp.message_id)),
         }
+        put_number(&mut row, IDLE, stamp.open.map_or(0, |open| open.idle_ms));
+        put_number(&mut row, OUTCOME, stamp.closed.map_or(0, outcome));
+        put_number(&mut row, PARTS, stamp.parts);
         if stamp.pinned {
             row.put(PINNED, ValueRef::Boolean(true));
         }
-        if let Some(one) = stamp.tombstone {
+        if let Some(one) = stamp.tombstone.or(stamp.closed) {
             put_text(&mut row, REASON, one.reason.as_deref().unwrap_or_default());
             if let Some(by) = &one.recalled_by {
                 row.put(RECALLED, ValueRef::String(by));
+            }
+            if let Some(by) = &one.stopped_by {
+                row.put(STOPPED, ValueRef::String(by));
             }
         }
         let end = row.cells().len();
@@ -99,6 +122,9 @@ impl MessageRow {
             expires_at: message.expires_at,
             tombstone: Some(message).filter(|message| message.deleted),
             pinned: message.pinned,
+            open: message.open.as_deref(),
+            closed: Some(message).filter(|message| message.outcome.is_some()),
+            parts: message.parts.unwrap_or(0),
         };
         MessageRow::new(message.entry.as_deref().unwrap_or_default(), &stamp)
     }
@@ -114,6 +140,17 @@ impl MessageRow {
         hash.update(before);
         hash.update(behind);
         hash.digest128()
+    }
+}
+
+/// How a message ended that was open, as it is stored.
+fn outcome(message: &Message) -> u64 {
+    match message.outcome {
+        None => 0,
+        Some(Outcome::Done) => 1,
+        Some(Outcome::Cancelled) => 2,
+        Some(Outcome::Failed) if message.abandoned => 4,
+        Some(Outcome::Failed) => 3,
     }
 }
 
@@ -158,6 +195,22 @@ pub(in super::super) fn message(
             EXPIRED => message.expired = true,
             EXPIRES => message.expires_at = Some(number(cell.value)?),
             SENDER => message.sender = text(cell.value)?,
+            GROWS => message.open.get_or_insert_default().column = text(cell.value)?,
+            IDLE => message.open.get_or_insert_default().idle_ms = number(cell.value)?,
+            OUTCOME => {
+                message.outcome = Some(match number(cell.value)? {
+                    1 => Outcome::Done,
+                    2 => Outcome::Cancelled,
+                    3 => Outcome::Failed,
+                    4 => {
+                        message.abandoned = true;
+                        Outcome::Failed
+                    }
+                    _ => return Err(Malformed),
+                });
+            }
+            PARTS => message.parts = Some(number(cell.value)?),
+            STOPPED => message.stopped_by = Some(text(cell.value)?),
             PINNED => message.pinned = true,
             REASON => message.reason = Some(text(cell.value)?),
             RECALLED => message.recalled_by = Some(text(cell.value)?),
@@ -173,7 +226,8 @@ pub(in super::super) fn message(
         None => row.columns().try_for_each(|cell| take(cell?))?,
         Some(columns) => {
             let ours = [
-                CHANGE, DELETED, EDITED, EXPIRED, EXPIRES, SENDER, ID, PINNED, REASON, RECALLED,
+                CHANGE, DELETED, EDITED, EXPIRED, EXPIRES, SENDER, GROWS, ID, IDLE, OUTCOME, PARTS,
+                PINNED, REASON, RECALLED, STOPPED,
             ];
             let before = columns.partition_point(|name| name.as_str() < "$");
             let (before, behind) = columns.split_at(before);
@@ -186,6 +240,9 @@ pub(in super::super) fn message(
         }
     }
     message.entry = (!message.deleted).then_some(entry);
+    if message.open.is_some() || message.outcome.is_some() {
+        message.parts.get_or_insert(0);
+    }
     Ok(message)
 }
 
@@ -311,12 +368,24 @@ mod tests {
             edited_at in proptest::option::of(1u64..1 << 53),
             expires_at in proptest::option::of(1u64..1 << 53),
             names in proptest::collection::btree_set("[a-z#é]{1,3}", 0..4),
+            growth in proptest::option::of((0u64..3, 0u64..9, any::<bool>())),
         ) {
             let mut whole = Message {
                 sequence: 7, timestamp, message_id: id, sender, entry: Some(columns), change, edited_at, pinned,
                 expires_at,
                 ..Message::default()
             };
+            if let Some((state, parts, abandoned)) = growth {
+                whole.parts = Some(parts);
+                match state {
+                    0 => whole.open = Some(Box::new(Open { column: "t".to_owned(), idle_ms: 1 + parts })),
+                    1 => (whole.outcome, whole.abandoned) = (Some(Outcome::Failed), abandoned),
+                    _ => {
+                        whole.outcome = Some(Outcome::Cancelled);
+                        (whole.stopped_by, whole.reason) = (Some("x".to_owned()), Some("y".to_owned()));
+                    }
+                }
+            }
             burial.into_iter().for_each(|burial| whole.bury(burial));
             let row = MessageRow::of(&whole).row.finish(timestamp.cast_signed());
             prop_assert_eq!(&message(7, &row, None).unwrap(), &whole);

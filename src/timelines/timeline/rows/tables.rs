@@ -24,6 +24,8 @@
 //! 23 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
 //! 24 marks    (timeline, incarnation, sequence)                      see `time/retention.rs`
 //! 25 policies (1)                                                    see `time/changed_policies.rs`
+//! 26 parts    (timeline, incarnation, sequence, part)                see `growth/mod.rs`
+//! 27 open     (timeline, incarnation, sequence)                      messages that are open
 //! ```
 //! 21 is in change records only: messages that go into inboxes. 16 and 17 are the table layer's own, 32 to 35 lie at a
 //! user (`people/tables.rs`), 40 are the relay's cursors (`relay/cursor.rs`), 41 its long work
@@ -67,6 +69,8 @@ pub(in super::super) const PINS: TableId = TableId(22);
 pub(in super::super) const SCHEDULED: TableId = TableId(23);
 pub(in super::super) const MARKS: TableId = TableId(24);
 pub(in super::super) const POLICIES: TableId = TableId(25);
+pub(in super::super) const PARTS: TableId = TableId(26);
+pub(in super::super) const OPEN: TableId = TableId(27);
 /// At a user, whose rows `people` reads and writes; here a change of one wakes the user's subscriptions.
 pub const CONVERSATIONS: TableId = TableId(32);
 /// How far what is derived follows the changes it is derived from; `relay` reads and writes them.
@@ -145,6 +149,17 @@ impl Name {
 
     pub(in super::super) fn mark_key(&self, incarnation: u64, sequence: u64) -> Key {
         self.numbered(MARKS, incarnation, INTEGER_BYTES_MAX)
+            .number(sequence)
+    }
+
+    /// What the keys of a message's parts begin with.
+    pub(in super::super) fn parts_of(&self, incarnation: u64, sequence: u64) -> Key {
+        self.numbered(PARTS, incarnation, 2 * INTEGER_BYTES_MAX)
+            .number(sequence)
+    }
+
+    pub(in super::super) fn open_key(&self, incarnation: u64, sequence: u64) -> Key {
+        self.numbered(OPEN, incarnation, INTEGER_BYTES_MAX)
             .number(sequence)
     }
 

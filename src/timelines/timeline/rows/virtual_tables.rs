@@ -30,7 +30,7 @@ use super::super::follow::touched;
 use super::super::read::covered;
 use super::super::read::page::Held;
 use super::super::time::shown;
-use super::super::write::edit::load_held;
+use super::super::write::edit::load_whole;
 use super::super::{Message, TimelineInfo, Timelines};
 use super::head::HeadRow;
 use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
@@ -39,7 +39,8 @@ const TIMELINE_ID: &str = "timeline_id";
 const SEQUENCE_ID: &str = "sequence_id";
 
 /// Beside the entry's, in the order of their names.
-const MESSAGE_COLUMNS: [(&str, ColumnType); 13] = [
+const MESSAGE_COLUMNS: [(&str, ColumnType); 18] = [
+    ("__abandoned", ColumnType::Boolean),
     ("__change", ColumnType::Integer),
     ("__deleted", ColumnType::Boolean),
     ("__edited_at", ColumnType::Integer),
@@ -47,11 +48,15 @@ const MESSAGE_COLUMNS: [(&str, ColumnType); 13] = [
     ("__expired", ColumnType::Boolean),
     ("__expires_at", ColumnType::Integer),
     ("__message_id", ColumnType::String),
+    ("__open", ColumnType::Boolean),
+    ("__outcome", ColumnType::String),
+    ("__parts", ColumnType::Integer),
     ("__pinned", ColumnType::Boolean),
     ("__reactions", ColumnType::String),
     ("__reason", ColumnType::String),
     ("__recalled_by", ColumnType::String),
     ("__sender", ColumnType::String),
+    ("__stopped_by", ColumnType::String),
     ("__timestamp", ColumnType::Integer),
 ];
 
@@ -155,7 +160,7 @@ impl VirtualRows for MessageTable {
         let Some(head) = head.filter(is_seen) else {
             return Ok(None);
         };
-        let message = shown(load_held(view, &name, &head, sequence)?, self.0.time());
+        let message = shown(load_whole(view, &name, &head, sequence)?, self.0.time());
         Ok(Some(message_row(&message, &self.epoch(timeline, &head))))
     }
 
@@ -329,23 +334,33 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         pinned,
         reactions,
         expires_at,
+        open,
+        parts,
+        outcome,
+        stopped_by,
+        abandoned,
     } = message;
     let reactions = reactions.as_ref().filter(|all| !all.by_name.is_empty());
     let reactions = reactions.map(|all| all.json_text());
     let ours = [
-        (*change > 0).then(|| integer(*change)),
+        abandoned.then_some(ValueRef::Boolean(true)),
+        (*change > 0).then(|| (*change).into()),
         deleted.then_some(ValueRef::Boolean(true)),
-        edited_at.map(integer),
+        edited_at.map(ValueRef::from),
         Some(ValueRef::String(epoch)),
         expired.then_some(ValueRef::Boolean(true)),
-        expires_at.map(integer),
+        expires_at.map(ValueRef::from),
         Some(ValueRef::String(message_id)),
+        open.as_ref().map(|_| ValueRef::Boolean(true)),
+        outcome.map(|outcome| ValueRef::String(outcome.name())),
+        parts.map(ValueRef::from),
         pinned.then_some(ValueRef::Boolean(true)),
         reactions.as_deref().map(ValueRef::String),
         reason.as_deref().map(ValueRef::String),
         recalled_by.as_deref().map(ValueRef::String),
         (!sender.is_empty()).then_some(ValueRef::String(sender)),
-        Some(integer(*timestamp)),
+        stopped_by.as_deref().map(ValueRef::String),
+        Some((*timestamp).into()),
     ];
     let entry = entry.as_deref().unwrap_or_default();
     row(entry, MESSAGE_COLUMNS.iter().zip(ours), *timestamp)
@@ -353,14 +368,14 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
 
 fn meta_row(info: &TimelineInfo) -> Bytes {
     let ours = [
-        Some(integer(info.change_head)),
-        Some(integer(info.created_at)),
+        Some(info.change_head.into()),
+        Some(info.created_at.into()),
         Some(ValueRef::String(&info.epoch)),
-        Some(integer(info.floor)),
-        Some(integer(info.head)),
-        info.last_at.map(integer),
-        Some(integer(info.updated_at)),
-        Some(integer(info.version)),
+        Some(info.floor.into()),
+        Some(info.head.into()),
+        info.last_at.map(ValueRef::from),
+        Some(info.updated_at.into()),
+        Some(info.version.into()),
     ];
     row(&info.meta, META_COLUMNS.iter().zip(ours), info.updated_at)
 }
@@ -382,8 +397,4 @@ fn row<'r>(
     }
     row.put_all(behind);
     row.finish(version.cast_signed()).into()
-}
-
-fn integer(number: u64) -> ValueRef<'static> {
-    ValueRef::Integer(number.cast_signed())
 }

@@ -222,6 +222,7 @@ fn sync_says_forbidden_and_lists_leave_out() {
                 after: 0,
                 epoch: None,
                 changes_after: None,
+                open: &[],
                 rewind: None,
             };
             let names = ["news/1", "news/none", "room/1", "room/none"];
@@ -455,6 +456,7 @@ fn a_change_of_rules_counts_for_what_waits_and_for_what_is_due() {
             rewind: None,
             epoch: None,
             changes_after: None,
+            open: Vec::new(),
             limit: 10,
             bytes_max: 1 << 20,
         };

@@ -9,16 +9,17 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::model::Model;
+use super::model::{GROWS, Model, grow};
 use crate::timeline::{
-    Append, AppendOne, Burial, Columns, Create, EntryLimits, Limits, List, Message, Pinned, Range,
-    React, ReactionsOf, Resume, ResumeState, Standing, SyncAsker, SyncPosition, SyncState, Target,
-    TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
+    Append, AppendOne, Burial, Columns, Create, EntryLimits, Extend, Finish, Limits, List, Message,
+    Open, Outcome, Pinned, Range, React, ReactionsOf, Resume, ResumeState, Standing, SyncAsker,
+    SyncPosition, SyncState, Target, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
 };
 use tideline_base::clock::Clock;
 use tideline_base::ids::{PartitionId, Position};
 use tideline_model::Value;
 use tideline_model::access::Asker;
+use tideline_model::timelines::Grown;
 use tideline_store::partition::{ImageOptions, Options, Partitions};
 use tideline_table::{Catalog, Tables};
 
@@ -40,6 +41,15 @@ pub(super) enum Command {
         expect_head: Option<i64>,
         create: bool,
     },
+    /// Sender, ID, entry.
+    Open(&'static str, Option<u8>, Columns),
+    /// User, message, the part behind the last one and how far from it, text.
+    Extend(&'static str, u64, i64, String),
+    /// User, message, its parts and how far from that, outcome, what is set.
+    Finish(&'static str, u64, i64, Outcome, Columns),
+    Stop(u64),
+    /// Where, message, how many parts the reader has.
+    ResumeOpen(Option<u64>, u64, u64),
     Create(Option<Columns>),
     UpdateMeta(Columns, Vec<String>, Option<i64>),
     Delete,
@@ -85,6 +95,18 @@ fn reaction() -> impl Strategy<Value = &'static str> {
     prop_oneof![3 => Just("👍"), 1 => Just("$change"), 1 => Just("+")]
 }
 
+fn sender() -> impl Strategy<Value = &'static str> {
+    prop_oneof![3 => Just(""), 1 => Just("u")]
+}
+
+fn beside() -> impl Strategy<Value = i64> {
+    prop_oneof![8 => Just(0), 1 => -2i64..3]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![Just(Outcome::Done), Just(Outcome::Failed)]
+}
+
 fn user(number: u8) -> String {
     format!("u{number}")
 }
@@ -109,6 +131,18 @@ fn command() -> impl Strategy<Value = Command> {
             }
             Command::Append { sender, messages, expect_head, create }
         }),
+        4 => (sender(), of(0u8..6), columns()).prop_map(|(a, b, mut entry)| {
+            let is_text = |value: &Value| matches!(value, Value::String(_));
+            entry.retain(|(name, value)| name != GROWS || is_text(value));
+            Command::Open(a, b, entry)
+        }),
+        12 => (sender(), sequence(), beside(), "[xy\"]{1,4}")
+            .prop_map(|(a, b, c, d)| Command::Extend(a, b, c, d)),
+        3 => (sender(), sequence(), beside(), outcome(), columns())
+            .prop_map(|(a, b, c, d, e)| Command::Finish(a, b, c, d, e)),
+        1 => sequence().prop_map(Command::Stop),
+        2 => (of(sequence()), sequence(), 0u64..6)
+            .prop_map(|(a, b, c)| Command::ResumeOpen(a, b, c)),
         1 => of(columns()).prop_map(Command::Create),
         2 => (columns(), names(), of(-1i64..1)).prop_map(|(a, b, c)| Command::UpdateMeta(a, b, c)),
         1 => Just(Command::Delete),
@@ -167,6 +201,22 @@ struct Copy {
 }
 
 impl Copy {
+    /// The open messages in it, and how many parts it has of each.
+    fn open(&self) -> Vec<(u64, u64)> {
+        let open = self.messages.values().filter(|one| one.open.is_some());
+        open.map(|one| (one.sequence, one.parts.unwrap_or(0)))
+            .collect()
+    }
+
+    fn grow(&mut self, grown: &[Grown]) {
+        for grown in grown {
+            let message = self.messages.get_mut(&grown.sequence).expect("it has it");
+            assert_eq!(message.parts.map(|parts| parts + 1), Some(grown.from));
+            message.parts = Some(grown.parts);
+            grow(message.entry.as_mut().expect("it is open"), &grown.text);
+        }
+    }
+
     fn apply(&mut self, messages: &[Message], changed: Option<&Vec<Message>>) {
         for message in changed.into_iter().flatten() {
             let have = self.messages.get(&message.sequence);
@@ -306,6 +356,29 @@ impl World {
                     epoch,
                 };
                 self.append(append).await;
+            }
+            Command::Open(sender, id, entry) => {
+                let message = AppendOne {
+                    entry,
+                    message_id: id.map(|id| format!("m{id}")),
+                    open: Some(Open {
+                        column: GROWS.to_owned(),
+                        idle_ms: 1_000_000,
+                    }),
+                    ..AppendOne::default()
+                };
+                let append = Append {
+                    timeline: name.to_owned(),
+                    asker: sender.into(),
+                    messages: vec![message],
+                    expect_head: None,
+                    create: true,
+                    epoch,
+                };
+                self.append(append).await;
+            }
+            Command::Extend(..) | Command::Finish(..) | Command::Stop(_) => {
+                self.grow(name, epoch, command).await;
             }
             Command::Create(_) | Command::UpdateMeta(..) | Command::Delete | Command::Trim(_) => {
                 self.manage(name, epoch, command).await;
@@ -463,6 +536,61 @@ impl World {
         }
     }
 
+    /// Parts and ends of open messages.
+    async fn grow(&mut self, name: &'static str, epoch: Option<String>, command: Command) {
+        let by = |user: &str| Target {
+            asker: user.into(),
+            ..target(name, &epoch)
+        };
+        let parts = |world: &World, sequence| {
+            let timeline = world.model.timelines.get(name);
+            let message = timeline.and_then(|timeline| timeline.messages.get(&sequence));
+            message.and_then(|message| message.parts).unwrap_or(0)
+        };
+        match command {
+            Command::Extend(user, sequence, beside, text) => {
+                let extend = Extend {
+                    target: by(user),
+                    sequence,
+                    part: (parts(self, sequence) + 1)
+                        .saturating_add_signed(beside)
+                        .max(1),
+                    text,
+                    limits: LIMITS,
+                };
+                let real = self.timelines.extend(extend.clone()).await;
+                same(real, self.model.extend(&extend));
+            }
+            Command::Finish(user, sequence, beside, outcome, set) => {
+                let finish = Finish {
+                    target: by(user),
+                    sequence,
+                    parts: parts(self, sequence).saturating_add_signed(beside),
+                    outcome,
+                    set,
+                    remove: Vec::new(),
+                    limits: LIMITS,
+                };
+                let real = self.timelines.finish(finish.clone()).await;
+                same(&real, &self.model.finish(&finish));
+                if real.is_ok_and(|real| !real.duplicate) {
+                    self.expect(name, None, vec![], vec![sequence]);
+                }
+            }
+            Command::Stop(sequence) => {
+                let timeline = self.model.timelines.get(name);
+                let message = timeline.and_then(|timeline| timeline.messages.get(&sequence));
+                let was_open = message.is_some_and(|message| message.open.is_some());
+                let real = self.timelines.stop(by("u"), sequence, None).await;
+                same(&real, &self.model.stop(&by("u"), sequence));
+                if real.is_ok() && was_open {
+                    self.expect(name, None, vec![], vec![sequence]);
+                }
+            }
+            other => panic!("{other:?} is no growth"),
+        }
+    }
+
     /// Reactions and pins.
     async fn mark(&mut self, name: &'static str, epoch: Option<String>, command: Command) {
         let changes = |world: &World| {
@@ -584,6 +712,7 @@ impl World {
                     rewind,
                     epoch,
                     changes_after,
+                    open: Vec::new(),
                     limit,
                     bytes_max: usize::MAX,
                 };
@@ -598,6 +727,21 @@ impl World {
                         same(real, predicted);
                     }
                 }
+            }
+            Command::ResumeOpen(after, sequence, has) => {
+                let resume = Resume {
+                    asker: Asker::default(),
+                    timeline: name.to_owned(),
+                    after,
+                    rewind: None,
+                    epoch,
+                    changes_after: None,
+                    open: vec![(sequence, has)],
+                    limit: 1_000,
+                    bytes_max: usize::MAX,
+                };
+                let real = self.timelines.resume(resume.clone()).await;
+                same(real, self.model.resume(&resume));
             }
             Command::ReactionsOf(sequence, reaction, after, limit) => {
                 let of = ReactionsOf {
@@ -657,6 +801,7 @@ impl World {
                 rewind: None,
                 epoch: copy.epoch.clone(),
                 changes_after: Some(copy.changes),
+                open: copy.open(),
                 limit,
                 bytes_max: 300 * limit,
             };
@@ -675,9 +820,12 @@ impl World {
                 ResumeState::TooOld => assert!(copy.position + 1 < page.head.floor),
                 ResumeState::Ok => assert!(copy.position + 1 >= page.head.floor),
             }
-            let has_progress = page.position > copy.position || page.change_position > copy.changes;
+            let has_progress = page.position > copy.position
+                || page.change_position > copy.changes
+                || !page.grown.is_empty();
             assert!(has_progress || !page.more);
             copy.epoch = Some(page.head.epoch.clone());
+            copy.grow(&page.grown);
             copy.apply(&page.messages, page.changed.as_ref());
             (copy.position, copy.changes) = (page.position, page.change_position);
             if !page.more {
@@ -695,13 +843,16 @@ impl World {
             copies.entry(name).or_default();
         }
         for start in 0..1_000 {
+            let open: Vec<_> = copies.values().map(Copy::open).collect();
             let positions: Vec<_> = copies
                 .iter()
-                .map(|(name, copy)| SyncPosition {
+                .zip(&open)
+                .map(|((name, copy), open)| SyncPosition {
                     timeline: name,
                     after: copy.position,
                     epoch: copy.epoch.as_deref(),
                     changes_after: Some(copy.changes),
+                    open,
                     rewind: None,
                 })
                 .collect();
@@ -739,6 +890,7 @@ impl World {
                     (SyncState::Ok | SyncState::TooOld, Some(page)) => {
                         assert_eq!(page.head, self.model.timelines[&synced.timeline].head);
                         copy.epoch = Some(page.head.epoch.clone());
+                        copy.grow(&page.grown);
                         copy.apply(&page.messages, page.changed.as_ref());
                         (copy.position, copy.changes) = (page.position, page.change_position);
                     }

@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::timeline::{
-    Admission, Append, Appended, Burial, Changed, Columns, EntryLimits, Error, Head, Limits,
-    Message, Meta, Page, Pinned, Range, React, Reaction, ReactionPage, Reactions, ReactionsOf,
-    Resume, ResumeState, Settings, SyncPosition, SyncState, Synced, Target, TimelineInfo,
-    UpdateMessage, UpdateMeta,
+    Admission, Append, Appended, Burial, Changed, Columns, EntryLimits, Error, Extend, Extended,
+    Finish, Finished, Head, Limits, Message, Meta, OPEN_MAX, Outcome, PARTS_MAX, Page, Pinned,
+    Range, React, Reaction, ReactionPage, Reactions, ReactionsOf, Resume, ResumeState, Settings,
+    SyncPosition, SyncState, Synced, Target, TimelineInfo, UpdateMessage, UpdateMeta,
 };
 use tideline_model::access::Asker;
-use tideline_model::json_bytes;
+use tideline_model::timelines::Grown;
+use tideline_model::{Value, json_bytes};
 
 /// A timeline that stands.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(super) struct ModelTimeline {
     ids: BTreeMap<(String, String), (Appended, Columns)>,
     /// The users of each reaction to each message, newest first.
     reacted: BTreeMap<(u64, String), Vec<String>>,
+    /// The parts of messages that were appended open.
+    parts: BTreeMap<u64, Vec<String>>,
     pub(super) info: TimelineInfo,
 }
 
@@ -90,6 +93,7 @@ impl Model {
             messages: BTreeMap::new(),
             ids: BTreeMap::new(),
             reacted: BTreeMap::new(),
+            parts: BTreeMap::new(),
         }
     }
 
@@ -116,8 +120,11 @@ impl Model {
                 if *first_entry != entry {
                     return Err(Error::MessageIdConflict { index });
                 }
+                let there = timeline.messages.get(&first.sequence);
+                let parts = there.map_or(0, |message| message.parts.unwrap_or(0));
                 answers.push(Appended {
                     duplicate: true,
+                    parts: one.open.as_ref().map(|_| parts),
                     ..first.clone()
                 });
                 continue;
@@ -129,8 +136,14 @@ impl Model {
                 message_id: one.message_id.clone().unwrap_or_default(),
                 duplicate: false,
                 scheduled: None,
+                parts: one.open.as_ref().map(|_| 0),
             };
+            if one.open.is_some() {
+                timeline.parts.insert(answer.sequence, Vec::new());
+            }
             let message = Message {
+                open: one.open.clone().map(Box::new),
+                parts: answer.parts,
                 sequence: answer.sequence,
                 timestamp: now,
                 message_id: answer.message_id.clone(),
@@ -150,6 +163,15 @@ impl Model {
                     return Err(Error::ConditionFailed { actual: old_head });
                 }
                 _ => timeline.info.last_at = Some(now),
+            }
+            let open = timeline.messages.values().filter(|one| one.open.is_some());
+            let open = open.count() as u64;
+            if append.messages.iter().any(|one| one.open.is_some()) && open > u64::from(OPEN_MAX) {
+                return Err(Error::TooMany {
+                    field: "open",
+                    limit: u64::from(OPEN_MAX),
+                    actual: open,
+                });
             }
             self.timelines.insert(append.timeline.clone(), timeline);
         }
@@ -247,10 +269,127 @@ impl Model {
                 actual: message.change,
             });
         }
+        if message.open.is_some() {
+            if update.set.iter().any(|(name, _)| name == GROWS) {
+                return Err(Error::Grows("set"));
+            }
+            if update.remove.iter().any(|name| name == GROWS) {
+                return Err(Error::Grows("remove"));
+            }
+        }
         let entry = merged(entry, &update.set, &update.remove, update.limits)?;
         message.entry = Some(entry);
         message.edited_at = Some(self.now);
         Ok(self.change(&update.timeline, message))
+    }
+
+    pub(super) fn extend(&mut self, extend: &Extend) -> Answer<Extended> {
+        let Target {
+            timeline,
+            epoch,
+            asker,
+        } = &extend.target;
+        let mut message = self.message(timeline, extend.sequence, epoch)?;
+        let entry = message.entry.as_mut().ok_or(Error::Deleted)?;
+        if message.open.is_none() {
+            return Err(closed(&message));
+        }
+        if !asker.user().is_empty() && asker.user() != message.sender {
+            return Err(Error::OtherSender);
+        }
+        let texts = &self.standing(timeline, epoch)?.parts[&extend.sequence];
+        let parts = texts.len() as u64;
+        if extend.part <= parts {
+            return match texts[extend.part as usize - 1] == extend.text {
+                true => Ok(Extended {
+                    parts,
+                    duplicate: true,
+                }),
+                false => Err(Error::PartConflict { parts }),
+            };
+        }
+        if extend.part > parts + 1 {
+            return Err(Error::ConditionFailed { actual: parts });
+        }
+        if parts == PARTS_MAX {
+            return Err(Error::TooMany {
+                field: "part",
+                limit: PARTS_MAX,
+                actual: parts + 1,
+            });
+        }
+        grow(entry, &extend.text);
+        let (bytes, limit) = (json_bytes(entry) as u64, extend.limits.entry_bytes_max);
+        if bytes > limit {
+            return Err(Error::TooLarge {
+                limit: "entry_bytes_max",
+                limit_bytes: limit,
+                actual_bytes: bytes,
+            });
+        }
+        message.parts = Some(parts + 1);
+        let (sequence, text) = (extend.sequence, extend.text.clone());
+        let timeline = self.standing_mut(timeline, epoch)?;
+        timeline.messages.insert(sequence, message);
+        let texts = timeline.parts.get_mut(&sequence).expect("it was open");
+        texts.push(text);
+        Ok(Extended {
+            parts: parts + 1,
+            duplicate: false,
+        })
+    }
+
+    pub(super) fn finish(&mut self, finish: &Finish) -> Answer<Finished> {
+        let Target {
+            timeline,
+            epoch,
+            asker,
+        } = &finish.target;
+        let mut message = self.message(timeline, finish.sequence, epoch)?;
+        let entry = message.entry.as_ref().ok_or(Error::Deleted)?;
+        if !asker.user().is_empty() && asker.user() != message.sender {
+            return Err(Error::OtherSender);
+        }
+        if message.open.is_none() {
+            let is_same = message.outcome == Some(finish.outcome)
+                && message.parts == Some(finish.parts)
+                && message.stopped_by.is_none();
+            return match is_same {
+                true => Ok(Finished {
+                    message,
+                    duplicate: true,
+                }),
+                false => Err(closed(&message)),
+            };
+        }
+        let parts = message.parts.unwrap_or(0);
+        if finish.parts != parts {
+            return Err(Error::ConditionFailed { actual: parts });
+        }
+        if !finish.set.is_empty() {
+            message.entry = Some(merged(entry, &finish.set, &finish.remove, finish.limits)?);
+        }
+        (message.open, message.outcome) = (None, Some(finish.outcome));
+        Ok(Finished {
+            message: self.change(timeline, message),
+            duplicate: false,
+        })
+    }
+
+    pub(super) fn stop(&mut self, target: &Target, at: u64) -> Answer<Message> {
+        let mut message = self.message(&target.timeline, at, &target.epoch)?;
+        if message.entry.is_none() {
+            return Err(Error::Deleted);
+        }
+        if message.open.is_none() {
+            return match message.outcome {
+                Some(_) => Ok(message),
+                None => Err(closed(&message)),
+            };
+        }
+        (message.open, message.outcome) = (None, Some(Outcome::Cancelled));
+        message.stopped_by = Some(target.asker.user().to_owned());
+        Ok(self.change(&target.timeline, message))
     }
 
     pub(super) fn bury(
@@ -420,7 +559,12 @@ impl Model {
 
     /// With room for any number of bytes, and a limit that no changes reach.
     pub(super) fn resume(&self, resume: &Resume) -> Answer<Changed> {
-        let ModelTimeline { head, messages, .. } = self.standing(&resume.timeline, &None)?;
+        let ModelTimeline {
+            head,
+            messages,
+            parts: timeline_parts,
+            ..
+        } = self.standing(&resume.timeline, &None)?;
         let oldest = head.floor - 1;
         let after = match (resume.after, resume.rewind) {
             (Some(after), _) => after,
@@ -437,6 +581,8 @@ impl Model {
                 state: ResumeState::EpochChanged,
                 messages: vec![],
                 changed: None,
+                grown: vec![],
+                open: vec![],
                 position: after,
                 change_position: resume.changes_after.unwrap_or(0),
                 more: false,
@@ -455,6 +601,34 @@ impl Model {
             changed.sort_by_key(|message| message.change);
             changed
         });
+        let mut changed = changed;
+        let (mut grown, mut open) = (vec![], vec![]);
+        for &(sequence, has) in &resume.open {
+            let is_shown =
+                |changed: &Vec<Message>| changed.iter().any(|one| one.sequence == sequence);
+            let Some(message) = messages.get(&sequence).filter(|_| sequence <= after) else {
+                continue;
+            };
+            if changed.as_ref().is_some_and(is_shown) {
+                continue;
+            }
+            let parts = message.parts.unwrap_or(0);
+            if message.open.is_some() {
+                open.push((sequence, parts));
+            }
+            if message.open.is_none() || parts < has {
+                let changed = changed.get_or_insert_default();
+                changed.push(message.clone());
+                changed.sort_by_key(|one| one.change);
+            } else if parts > has {
+                grown.push(Grown {
+                    sequence,
+                    from: has + 1,
+                    parts,
+                    text: timeline_parts[&sequence][has as usize..].concat(),
+                });
+            }
+        }
         let position = news
             .last()
             .map_or_else(|| after.max(oldest), |last| last.sequence);
@@ -466,6 +640,8 @@ impl Model {
             },
             messages: news,
             changed,
+            grown,
+            open,
             position,
             change_position: head.change_head,
             more: position < head.head,
@@ -483,6 +659,7 @@ impl Model {
             rewind: None,
             epoch: position.epoch.map(str::to_owned),
             changes_after: position.changes_after,
+            open: position.open.to_vec(),
             limit,
             bytes_max: usize::MAX,
         };
@@ -496,6 +673,8 @@ impl Model {
             return (!is_new).then(|| synced(SyncState::Deleted, None));
         };
         let is_quiet = page.position == position.after
+            && page.grown.is_empty()
+            && page.changed.iter().all(Vec::is_empty)
             && position
                 .changes_after
                 .is_none_or(|after| after >= page.head.change_head);
@@ -516,6 +695,29 @@ impl Model {
         names
             .map(|name| self.info(name, &None).expect("it stands"))
             .collect()
+    }
+}
+
+/// The column that open messages grow in.
+pub(super) const GROWS: &str = "m";
+
+/// Adds to the text of that column.
+pub(super) fn grow(entry: &mut Columns, text: &str) {
+    match entry.iter_mut().find(|(name, _)| name == GROWS) {
+        Some((_, Value::String(before))) => before.push_str(text),
+        Some(_) => panic!("it grows in what is no text"),
+        None => {
+            entry.push((GROWS.to_owned(), Value::String(text.to_owned())));
+            entry.sort_by(|a, b| a.0.cmp(&b.0));
+        }
+    }
+}
+
+fn closed(message: &Message) -> Error {
+    Error::MessageClosed {
+        outcome: message.outcome,
+        parts: message.parts.unwrap_or(0),
+        stopped_by: message.stopped_by.clone(),
     }
 }
 

@@ -142,6 +142,7 @@ impl Model {
             message_id: id.clone(),
             duplicate: true,
             scheduled,
+            parts: None,
         };
         let waiting = self.waiting.get(&(what.name, what.sender, id.clone()));
         let waiting = waiting.filter(|it| it.refused.is_none() && it.birth == line.birth);
@@ -185,6 +186,7 @@ impl Model {
             message_id,
             duplicate: false,
             scheduled: None,
+            parts: None,
         }
     }
 
@@ -390,6 +392,7 @@ async fn apply(world: &mut World, model: &mut Model, command: Command) {
                 message_id: id.clone(),
                 expires_in_ms: what.expires_in_ms,
                 deliver_at: None,
+                open: None,
             };
             let real = world.append(&what, one).await;
             let known = by_client.then(|| model.known(&what, false)).flatten();
@@ -470,6 +473,7 @@ async fn schedule(world: &mut World, model: &mut Model, what: &What, in_ms: i64)
         message_id: Some(id_of(what)),
         expires_in_ms: what.expires_in_ms,
         deliver_at: Some(deliver_at),
+        open: None,
     };
     let real = world.append(what, one).await;
     match (model.known(what, true), real) {

@@ -160,6 +160,16 @@ pub(super) fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
             if message.pinned {
                 ours("__pinned", Value::Boolean(true));
             }
+            if message.open.is_some() {
+                ours("__open", Value::Boolean(true));
+            }
+            message.parts.map(|parts| ours("__parts", integer(parts)));
+            if let Some(outcome) = message.outcome {
+                ours("__outcome", Value::String(outcome.name().to_owned()));
+            }
+            if let Some(by) = &message.stopped_by {
+                ours("__stopped_by", Value::String(by.clone()));
+            }
             if let Some(all) = &message.reactions
                 && !all.by_name.is_empty()
             {

@@ -119,6 +119,7 @@ fn prepare(
             message_id: Some(message_id),
             expires_in_ms: row.expires_in_ms,
             deliver_at: None,
+            open: None,
         }],
         expect_head: None,
         create: false,

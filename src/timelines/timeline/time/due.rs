@@ -7,6 +7,7 @@
 //! ```text
 //! key  kind, time (ms), timeline, …      value: a row without columns
 //!   1 deliver    user, message ID        2 expire    incarnation, sequence        3 trim    incarnation
+//!   4 abandon    incarnation, sequence
 //! ```
 //! The first column is not a timeline: the rows of all timelines of a partition lie together.
 
@@ -28,6 +29,8 @@ pub(in super::super) enum Kind {
     Expire = 2,
     /// Move a timeline's floor by its retention.
     Trim = 3,
+    /// Close an open message that no part came to.
+    Abandon = 4,
 }
 
 impl Kind {
@@ -47,7 +50,7 @@ pub(in super::super) fn due_key(kind: Kind, at_ms: u64, name: &Name, columns: &[
         .columns(columns)
 }
 
-/// The columns of an expiry's due row behind the timeline.
+/// The columns of the due row of an expiry, or of an open message, behind the timeline.
 pub(in super::super) fn expiry_columns(incarnation: u64, sequence: u64) -> Vec<u8> {
     let mut columns = Vec::with_capacity(18);
     push_u64(&mut columns, incarnation);
@@ -87,6 +90,7 @@ impl Due {
             1 => Kind::Deliver,
             2 => Kind::Expire,
             3 => Kind::Trim,
+            4 => Kind::Abandon,
             _ => return Err(Malformed),
         };
         let at_ms = reader.u64()?;
@@ -105,7 +109,7 @@ impl Due {
     }
 
     /// Deletes the row.
-    pub(super) fn done(&self, txn: &mut Txn<'_>) {
+    pub(in super::super) fn done(&self, txn: &mut Txn<'_>) {
         delete(
             txn,
             due_key(self.kind, self.at_ms, &self.name, &self.columns),
@@ -161,7 +165,7 @@ mod tests {
             columns: Vec<u8>,
             bytes: Vec<u8>,
         ) {
-            for kind in [Kind::Deliver, Kind::Expire, Kind::Trim] {
+            for kind in [Kind::Deliver, Kind::Expire, Kind::Trim, Kind::Abandon] {
                 let key = due_key(kind, at_ms, &Name::new(&name), &columns);
                 let (_, read) = split_key(key.as_bytes()).unwrap();
                 let due = Due::of(read).unwrap();

@@ -17,6 +17,7 @@ use tideline_table::{
     Malformed, ReadError, RowWriter, Source, Txn, damaged, delete, number_in, put, version_of,
 };
 
+use super::super::growth;
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::write::{Site, put_head, version};
@@ -37,6 +38,7 @@ impl Site {
             return Ok(());
         }
         let kept = self.kept(txn, name, head)?;
+        let before = head.floor;
         if let Some(messages) = kept.messages {
             head.floor = head.floor.max((head.last + 1).saturating_sub(messages));
         }
@@ -61,6 +63,9 @@ impl Site {
             let at_ms = oldest.saturating_add(age_ms).max(txn.now_ms());
             self.trim_at(txn, name, head, at_ms);
         }
+        if head.floor > before {
+            growth::trimmed(txn, name, head, before)?;
+        }
         Ok(())
     }
 
@@ -84,6 +89,7 @@ impl Site {
                 self.trim_at(txn, name, &mut head, next);
             }
         }
+        growth::trimmed(txn, name, &mut head, before)?;
         put_head(txn, name, &head);
         Ok(head.floor > before)
     }

@@ -37,7 +37,7 @@ pub struct Timer {
     walk: Walk,
 }
 
-const KINDS: [Kind; 3] = [Kind::Deliver, Kind::Expire, Kind::Trim];
+const KINDS: [Kind; 4] = [Kind::Deliver, Kind::Expire, Kind::Trim, Kind::Abandon];
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Done {
     pub expired: u64,
     /// Timelines whose oldest messages went because of their age.
     pub trimmed: u64,
+    /// Open messages that were closed because no part came.
+    pub abandoned: u64,
     /// By how much the step was late, if it did anything, ms.
     pub late_ms: Option<u64>,
 }
@@ -60,6 +62,7 @@ struct Work {
     /// By timeline.
     expired: Vec<Vec<Due>>,
     trims: Vec<Due>,
+    abandoned: Vec<Due>,
     /// The earliest time of all that.
     first_ms: Option<u64>,
     /// By kind: the earliest time that is left to later steps.
@@ -81,6 +84,18 @@ impl Timelines {
             unseen: None,
             walk: Walk::Unknown,
         }
+    }
+
+    /// Brings the gauge of open messages up to date. May block on the disk.
+    pub fn observe(&self) {
+        let partitions = &self.inner.partitions;
+        let open = |partition| {
+            let view = partitions.view(partition)?;
+            let (open, _) = due(&view, Kind::Abandon, (0, u64::MAX), OPEN_COUNTED_MAX)?;
+            Ok::<_, ReadError>(open.len() as u64)
+        };
+        let open = partitions.ids().map(open).filter_map(Result::ok).sum();
+        partitions.metrics().growth.open.count(open);
     }
 
     pub(in crate::timeline) fn time(&self) -> &Time {
@@ -172,6 +187,7 @@ impl Timer {
         }
         done.expired = self.expire(work.expired).await?;
         done.trimmed = self.trim(work.trims).await?;
+        done.abandoned = self.abandon(work.abandoned).await?;
         self.wakes_at_ms = u64::MAX;
         for (from, next) in self.from_ms.iter_mut().zip(next_ms) {
             *from = next.unwrap_or(now_ms + 1);
@@ -274,6 +290,21 @@ impl Timer {
     }
 }
 
+impl Timer {
+    async fn abandon(&self, rows: Vec<Due>) -> Result<u64, Error> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let bytes = rows.len() * TRIM_BYTES;
+        let run = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon(txn, due);
+        let answers =
+            self.timelines
+                .submit_each(Purpose::MakesRoom, self.partition, bytes, rows, run);
+        let answers = answers.await.into_iter();
+        answers.map(|answer| answer.map(u64::from)).sum()
+    }
+}
+
 impl Work {
     fn read(
         view: &View,
@@ -289,7 +320,13 @@ impl Work {
         for due in &trims {
             warm_trim(view, due, now_ms)?;
         }
-        let first = [delivered.first(), expired.first(), trims.first()];
+        let (abandoned, abandon_next) = due(view, Kind::Abandon, range(3), ABANDONED_MAX)?;
+        let first = [
+            delivered.first(),
+            expired.first(),
+            trims.first(),
+            abandoned.first(),
+        ];
         let first_ms = first.into_iter().flatten().map(|due| due.at_ms).min();
         let deliver = |due| Delivery::read(view, (partition, rules), now_ms, due);
         expired.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
@@ -303,8 +340,9 @@ impl Work {
                 .collect::<Result<_, _>>()?,
             expired: members.map(<[Due]>::to_vec).collect(),
             trims,
+            abandoned,
             first_ms,
-            next_ms: [deliver_next, expire_next, trim_next],
+            next_ms: [deliver_next, expire_next, trim_next, abandon_next],
         })
     }
 }
@@ -317,6 +355,10 @@ const EXPIRED_MAX: usize = if cfg!(test) { 3 } else { 512 };
 const EXPIRED_AT_ONCE: usize = 32;
 /// About what these hold in the queue.
 const EXPIRED_BYTES: usize = EXPIRED_AT_ONCE * 128;
+/// Open messages of a partition that are counted at a scrape.
+const OPEN_COUNTED_MAX: usize = 10_000;
+/// Open messages that a step looks at. Tests go through the cut with few.
+const ABANDONED_MAX: usize = if cfg!(test) { 2 } else { 256 };
 /// Timelines that a step trims.
 const TRIMS_MAX: usize = 64;
 /// About what a trim holds in the queue.

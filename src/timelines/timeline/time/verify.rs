@@ -118,6 +118,12 @@ impl StoredTimelines<'_> {
         };
         let message = stored::message(sequence, &value, None);
         let message = message.map_err(|_| damaged(key.as_bytes(), "not a message"))?;
+        if due.kind() == Kind::Abandon {
+            return Ok(message
+                .open
+                .is_none()
+                .then_some("a message that is not open"));
+        }
         let fits = message.entry.is_none() || message.expires_at == Some(due.at_ms);
         Ok((!fits).then_some("a message that does not expire then"))
     }

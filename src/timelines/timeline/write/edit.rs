@@ -7,8 +7,10 @@
 
 use tideline_table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
+use super::super::growth;
 use super::super::marks;
 use super::super::rows::head::HeadRow;
+use super::super::rows::lately::Lately;
 use super::super::rows::stored;
 use super::super::rows::stored::{MessageRow, change_row};
 use super::super::rows::tables::{MESSAGES, Name};
@@ -53,9 +55,9 @@ impl Site {
         let (mut head, reader) = self.admit(txn, &name, update.epoch.as_deref(), &update.asker)?;
         let message = load(txn, &name, &reader.sees(head), update.sequence)?;
         let mut message = shown(message, &self.time);
-        let Some(entry) = &mut message.entry else {
+        if message.entry.is_none() {
             return Err(Error::Deleted);
-        };
+        }
         let (timestamp, change) = (message.timestamp, message.change);
         let written = (timestamp, message.sender.as_str());
         self.check_edit(txn, (&name, &head), (&update.asker, &reader), written)?;
@@ -65,6 +67,16 @@ impl Site {
         {
             return Err(Error::ConditionFailed { actual: change });
         }
+        if let Some(open) = &message.open {
+            if update.set.iter().any(|(name, _)| *name == open.column) {
+                return Err(Error::Grows("set"));
+            }
+            if update.remove.contains(&open.column) {
+                return Err(Error::Grows("remove"));
+            }
+        }
+        growth::look_up(txn, &name, &head, &mut message, None)?;
+        let entry = message.entry.get_or_insert_default();
         let named = unread::named(entry);
         merge(entry, update.set, &update.remove);
         check_size(entry, update.limits)?;
@@ -110,13 +122,16 @@ pub(in super::super) fn bury(
     if !tideline_base::faults::is_named("buried_uncounted") {
         unread::buried(txn, name, head, &message)?;
     }
+    if message.open.is_some() {
+        growth::end(txn, name, head, message.sequence)?;
+    }
     message.bury(burial);
     marks::bury(txn, name, head, &mut message);
     write(txn, name, head, &mut message, Action::Delete);
     Ok(())
 }
 
-/// Reads a message that the head says can be read.
+/// Reads a message that the head says can be read, as its row has it.
 pub(in super::super) fn load(
     rows: &impl Source,
     name: &Name,
@@ -129,7 +144,7 @@ pub(in super::super) fn load(
     Ok(load_held(rows, name, head, sequence)?)
 }
 
-/// Reads a message between floor and head: one that is missing there is damage.
+/// Reads a message between floor and head, as its row has it: one that is missing there is damage.
 pub(in super::super) fn load_held(
     rows: &impl Source,
     name: &Name,
@@ -143,6 +158,18 @@ pub(in super::super) fn load_held(
     let mut message = stored::message(sequence, &value, None)
         .map_err(|_| damaged(key.as_bytes(), "not a message"))?;
     marks::look_up(rows, name, head, &mut message)?;
+    Ok(message)
+}
+
+/// The same with all that it has grown by. A call that is decided by less reads that first.
+pub(in super::super) fn load_whole(
+    rows: &impl Source,
+    name: &Name,
+    head: &HeadRow,
+    sequence: u64,
+) -> Result<Message, ReadError> {
+    let mut message = load_held(rows, name, head, sequence)?;
+    growth::look_up(rows, name, head, &mut message, None)?;
     Ok(message)
 }
 
@@ -160,6 +187,7 @@ pub(in super::super) fn write(
     }
     let row = MessageRow::of(message).row;
     let key = name.message_key(head.incarnation, message.sequence);
+    txn.memo::<Lately>().forget_growing(key.as_bytes());
     let entry = put(txn, key, row, version(message.timestamp));
     record(txn, MESSAGES, action, entry, 1);
 }

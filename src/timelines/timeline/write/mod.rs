@@ -13,6 +13,7 @@ use tideline_base::ids::{PartitionId, Position};
 use tideline_model::{Value, json_bytes};
 use tideline_table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
+use super::growth;
 use super::members::{Configured, Policies};
 use super::rows::drop_rules::Window;
 use super::rows::epoch::Epochs;
@@ -131,7 +132,8 @@ impl Site {
         let (name, mut head, reader) = self.enter(txn, target)?;
         let floor = before.min(head.last + 1);
         if floor > head.floor {
-            head.floor = floor;
+            let before = std::mem::replace(&mut head.floor, floor);
+            growth::trimmed(txn, &name, &mut head, before)?;
             put_head(txn, &name, &head);
         }
         Ok(reader.floor.max(head.floor))

@@ -5,12 +5,14 @@
 //! ID (`rows/drop_rules.rs` says how long one is remembered).
 
 use super::super::super::Error;
+use super::super::super::growth;
 use super::super::super::rows::head::HeadRow;
 use super::super::super::rows::lately::Lately;
 use super::super::super::rows::stored::IdRow;
 use super::super::super::rows::tables::Name;
 use super::super::Site;
-use super::{Answer, KnownBy, Looked, Prepared, When};
+use super::answer::Answer;
+use super::{KnownBy, Looked, Prepared, When};
 use tideline_table::{ReadError, Txn, load};
 
 impl Prepared {
@@ -68,11 +70,16 @@ impl Prepared {
                 return Err(Error::MessageIdConflict { index });
             }
             known += 1;
+            let parts = match &message.open {
+                Some(_) => growth::parts_of(txn, &self.name, head, row.sequence)?,
+                None => 0,
+            };
             message.answer = Answer {
                 sequence: row.sequence,
                 timestamp: row.timestamp,
                 duplicate: true,
                 scheduled,
+                parts,
             };
         }
         Ok(known)

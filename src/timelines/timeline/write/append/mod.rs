@@ -5,6 +5,7 @@
 //! (encoding, hashing, keys) is done by the caller; the writer's thread looks up, numbers and puts. Must not: check
 //! names and sizes; the caller has.
 
+mod answer;
 mod duplicates;
 
 use std::future::Future;
@@ -14,17 +15,19 @@ use tideline_base::faults::is_named;
 use tideline_base::ids::PartitionId;
 use tideline_base::trace::TraceParent;
 use tideline_model::access::{Asker, Given};
-use tideline_table::{Action, Key, Purpose, ReadError, RowWriter, StoreError, Txn, put, record};
+use tideline_model::timelines::Open;
+use tideline_table::{Action, Key, Purpose, RowWriter, StoreError, Txn, put, record};
 
 use super::super::inbox::record_posts;
 use super::super::rows::head::HeadRow;
 use super::super::rows::stored::{IdRow, MessageRow, Stamp};
 use super::super::rows::tables::{MESSAGES, Name, id_columns};
 use super::super::time::{Kind, Later, expiry_columns, put_due};
-use super::super::traces::{Told, Traces};
+use super::super::traces::Traces;
 use super::super::unread;
 use super::super::{Append, Appended, Error, Meta, Timelines};
 use super::{Site, new_head, put_head, put_new_meta, sort, version};
+use answer::Answer;
 
 impl Timelines {
     /// Appends one or more messages, all or none. Also gives the timeline's epoch.
@@ -113,21 +116,13 @@ enum When {
 struct PreparedMessage {
     message_id: String,
     row: RowWriter,
+    open: Option<Open>,
     expires_at: Option<u64>,
     /// The users that the entry mentions; for timelines with members.
     mentions: Vec<String>,
     /// What an ID row needs, if the client gave the ID.
     known_by: Option<KnownBy>,
     answer: Answer,
-}
-
-/// What the writer says of a message.
-#[derive(Clone, Copy, Default)]
-struct Answer {
-    sequence: u64,
-    timestamp: u64,
-    duplicate: bool,
-    scheduled: Option<u64>,
 }
 
 struct KnownBy {
@@ -175,6 +170,7 @@ impl Prepared {
                 message_id: &message_id,
                 sender: asker.sender(),
                 expires_at,
+                open: message.open.as_ref(),
                 ..Stamp::default()
             };
             let row = MessageRow::new(&message.entry, &stamp);
@@ -196,6 +192,7 @@ impl Prepared {
                 message_id,
                 mentions,
                 row: row.row,
+                open: message.open,
                 expires_at,
                 known_by,
                 answer: Answer::default(),
@@ -313,7 +310,7 @@ impl Prepared {
         txn: &mut Txn<'_>,
         site: &Site,
         head: &mut HeadRow,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), Error> {
         let least = if is_named("times_fall") {
             0
         } else {
@@ -344,6 +341,10 @@ impl Prepared {
                 let columns = expiry_columns(head.incarnation, message.answer.sequence);
                 put_due(txn, &site.alarm(), (Kind::Expire, at), &self.name, &columns);
             }
+            if let Some(open) = &message.open {
+                let sequence = message.answer.sequence;
+                site.opened(txn, &self.name, head, (sequence, open))?;
+            }
         }
         self.keep_trace();
         if head.members > 0 {
@@ -364,34 +365,5 @@ impl Prepared {
             }
         }
         Ok(())
-    }
-
-    /// Before the batch is there, so that whoever reads it finds the trace.
-    fn keep_trace(&self) {
-        let Some((trace, traces)) = &self.trace else {
-            return;
-        };
-        let Ok(timeline) = self.name.text() else {
-            return;
-        };
-        let new = self.messages.iter().filter(|one| !one.answer.duplicate);
-        let told = new.map(|one| Told {
-            sequence: one.answer.sequence,
-            timestamp: one.answer.timestamp,
-            message_id: &one.message_id,
-        });
-        traces.keep(&timeline, *trace, told);
-    }
-
-    /// What became of the messages, once it has run and its batch is committed.
-    pub(in super::super) fn appended(self) -> Vec<Appended> {
-        let appended = |message: PreparedMessage| Appended {
-            sequence: message.answer.sequence,
-            timestamp: message.answer.timestamp,
-            message_id: message.message_id,
-            duplicate: message.answer.duplicate,
-            scheduled: message.answer.scheduled,
-        };
-        self.messages.into_iter().map(appended).collect()
     }
 }

@@ -1,0 +1,74 @@
+//! Messages that grow: what is said of one that is open, and how one ends.
+//!
+//! Owns: these words. Must not: say who may grow or end a message.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What an open message grows in, and by when. Clients get `true` in its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Open {
+    /// The column whose text grows.
+    pub column: String,
+    /// Without a part for so long it is abandoned, ms.
+    pub idle_ms: u64,
+}
+
+/// How a message that was open has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is whole.
+    #[default]
+    Done,
+    /// Somebody stopped it, or its sender gave it up.
+    Cancelled,
+    /// Its sender could not go on, or did not say anything any more.
+    Failed,
+}
+
+impl Outcome {
+    /// Its text on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Failed => "failed",
+        }
+    }
+}
+
+/// What came of an open message since a reader's place in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Grown {
+    /// The message's number.
+    pub sequence: u64,
+    /// The first of these parts.
+    pub from: u64,
+    /// The last of them.
+    pub parts: u64,
+    /// Their texts, one behind the other.
+    pub text: String,
+}
+
+/// [`Open`] as clients have it: `true`, or nothing.
+pub(super) mod open_flag {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Open;
+
+    #[allow(clippy::ref_option)] // as serde calls it
+    pub(in super::super) fn serialize<S: Serializer>(
+        open: &Option<Box<Open>>,
+        into: S,
+    ) -> Result<S::Ok, S::Error> {
+        into.serialize_bool(open.is_some())
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Box<Open>>, D::Error> {
+        Ok(bool::deserialize(from)?.then(Box::default))
+    }
+}

@@ -1,0 +1,375 @@
+//! Parts of open messages, kept for a while so that subscribers need not read them back from the store.
+//!
+//! Owns: of each message that grows what the log has told, and the newest parts. Promises: a group is encoded at most
+//! once in each form; what does not fit is left to the store. Must not: know who has been told what.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::fresh::FORMS_MAX;
+use crate::timeline::Growth;
+
+/// Parts of one message that follow each other.
+#[derive(Debug)]
+pub struct Grown {
+    /// Of the timeline.
+    pub epoch: Arc<str>,
+    /// Which message.
+    pub sequence: u64,
+    /// The first of the parts.
+    pub from: u64,
+    /// The last of them.
+    pub parts: u64,
+    /// Their texts, one behind the other.
+    pub text: String,
+    frames: [OnceLock<Bytes>; FORMS_MAX],
+    _held: Option<Held>,
+}
+
+impl Grown {
+    /// Parts for one reader.
+    pub(in super::super) fn of(growth: Growth) -> Grown {
+        Grown {
+            epoch: Arc::from(growth.epoch),
+            sequence: growth.sequence,
+            from: growth.from,
+            parts: growth.parts,
+            text: growth.text,
+            frames: Default::default(),
+            _held: None,
+        }
+    }
+
+    /// The push frame in a form (a number below [`FORMS_MAX`]), made by `encode` for the first reader.
+    pub fn frame(&self, form: usize, encode: impl FnOnce(&Grown) -> Bytes) -> Bytes {
+        self.frames[form].get_or_init(|| encode(self)).clone()
+    }
+}
+
+/// The bytes that the parts of all timelines hold.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct GrownTotal(Arc<AtomicUsize>);
+
+/// A share of them, given back when it is dropped.
+#[derive(Debug)]
+struct Held(GrownTotal, usize);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+impl GrownTotal {
+    fn hold(&self, bytes: usize) -> Option<Held> {
+        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
+        let held = Held(self.clone(), bytes);
+        (before + bytes <= TOTAL_BYTES_MAX).then_some(held)
+    }
+}
+
+/// The open messages of a timeline that have grown since somebody watches it.
+#[derive(Debug, Default)]
+pub(in super::super) struct Growths {
+    /// Of what is known here.
+    epoch: Option<Arc<str>>,
+    by_sequence: BTreeMap<u64, Ring>,
+}
+
+/// The newest parts of a message.
+#[derive(Debug, Default)]
+struct Ring {
+    /// How many parts the log has told of.
+    parts: u64,
+    groups: VecDeque<Arc<Grown>>,
+    bytes: usize,
+}
+
+impl Ring {
+    /// What is kept no more is left to the store.
+    fn forget(&mut self) {
+        self.groups.clear();
+        self.bytes = 0;
+    }
+}
+
+/// What comes next of a message for a reader.
+pub(in super::super) enum Found {
+    /// Nothing.
+    None,
+    /// These parts.
+    Parts(Arc<Grown>),
+    /// The store knows.
+    Gone,
+}
+
+impl Growths {
+    /// Takes parts out of the log.
+    pub(in super::super) fn take(&mut self, growth: Growth, total: &GrownTotal) {
+        if self.epoch.as_deref() != Some(growth.epoch.as_str()) {
+            self.by_sequence.clear();
+            self.epoch = Some(Arc::from(growth.epoch.as_str()));
+        }
+        let ring = self.by_sequence.entry(growth.sequence).or_default();
+        if ring.parts + 1 != growth.from {
+            ring.forget();
+        }
+        ring.parts = growth.parts;
+        let bytes = size_of::<Grown>() + 3 * growth.text.len();
+        let Some(held) = total.hold(bytes) else {
+            ring.forget();
+            return;
+        };
+        ring.bytes += bytes;
+        ring.groups.push_back(Arc::new(Grown {
+            _held: Some(held),
+            ..Grown::of(growth)
+        }));
+        while ring.groups.len() > GROUPS_MAX || ring.bytes > RING_BYTES_MAX {
+            let Some(oldest) = ring.groups.pop_front() else {
+                break;
+            };
+            ring.bytes -= size_of::<Grown>() + 3 * oldest.text.len();
+        }
+    }
+
+    /// What comes behind so many parts of a message.
+    pub(in super::super) fn behind(&self, epoch: &str, sequence: u64, parts: u64) -> Found {
+        let Some(ring) = self.by_sequence.get(&sequence) else {
+            return Found::None;
+        };
+        if ring.parts <= parts || self.epoch.as_deref() != Some(epoch) {
+            return Found::None;
+        }
+        let Ok(at) = ring
+            .groups
+            .binary_search_by_key(&(parts + 1), |group| group.from)
+        else {
+            return Found::Gone;
+        };
+        let first = &ring.groups[at];
+        let mut wanted = ring.groups.range(at + 1..);
+        let Some(second) = wanted.next() else {
+            return Found::Parts(Arc::clone(first));
+        };
+        let mut joined = Grown {
+            epoch: Arc::clone(&first.epoch),
+            sequence,
+            from: first.from,
+            parts: second.parts,
+            text: [first.text.as_str(), &second.text].concat(),
+            frames: Default::default(),
+            _held: None,
+        };
+        for group in wanted {
+            joined.text.push_str(&group.text);
+            joined.parts = group.parts;
+        }
+        Found::Parts(Arc::new(joined))
+    }
+
+    /// Forgets messages that were changed or are below the floor: readers get them whole.
+    pub(in super::super) fn forget(&mut self, changed: &[u64], floor: u64) {
+        for sequence in changed {
+            self.by_sequence.remove(sequence);
+        }
+        if self
+            .by_sequence
+            .first_key_value()
+            .is_some_and(|(first, _)| *first < floor)
+        {
+            self.by_sequence = self.by_sequence.split_off(&floor);
+        }
+    }
+
+    /// The same of messages that come whole.
+    pub(in super::super) fn forget_whole(&mut self, sequences: impl Iterator<Item = u64>) {
+        if !self.by_sequence.is_empty() {
+            sequences.for_each(|sequence| drop(self.by_sequence.remove(&sequence)));
+        }
+    }
+
+    pub(in super::super) fn clear(&mut self) {
+        *self = Growths::default();
+    }
+}
+
+/// How far a subscription was told of each open message that it knows.
+#[derive(Debug, Default)]
+pub(in super::super) struct Told {
+    by_sequence: BTreeMap<u64, Place>,
+    /// The message that got its turn last.
+    last: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    parts: u64,
+    /// The topic's doubt that the store has settled.
+    doubt: u64,
+}
+
+/// What a subscription gets next of open messages.
+pub(in super::super) enum NextParts {
+    /// Nothing.
+    None,
+    /// These parts.
+    Parts(Arc<Grown>),
+    /// The store has to be asked for those behind so many of a message; `doubt` is settled by that.
+    Read {
+        sequence: u64,
+        after: u64,
+        doubt: u64,
+    },
+}
+
+/// No doubt of a topic: the store has to be asked whether there is more.
+pub(in super::super) const UNSETTLED: u64 = u64::MAX;
+
+impl Told {
+    /// The subscription was told of a message: if it is open, of so many parts.
+    pub(in super::super) fn of(&mut self, sequence: u64, parts: Option<u64>, doubt: u64) {
+        match parts {
+            Some(parts) => {
+                self.by_sequence.insert(sequence, Place { parts, doubt });
+            }
+            None => {
+                self.by_sequence.remove(&sequence);
+            }
+        }
+    }
+
+    /// The next parts, of one message after the other.
+    pub(super) fn next(
+        &mut self,
+        growths: &Growths,
+        (epoch, floor, doubt): (&str, u64, u64),
+    ) -> NextParts {
+        if self
+            .by_sequence
+            .first_key_value()
+            .is_some_and(|(first, _)| *first < floor)
+        {
+            self.by_sequence = self.by_sequence.split_off(&floor);
+        }
+        let behind = self.by_sequence.range(self.last + 1..);
+        for (&sequence, place) in behind.chain(self.by_sequence.range(..=self.last)) {
+            let read = NextParts::Read {
+                sequence,
+                after: place.parts,
+                doubt,
+            };
+            let next = match growths.behind(epoch, sequence, place.parts) {
+                _ if place.doubt != doubt => read,
+                Found::None => continue,
+                Found::Parts(grown) => NextParts::Parts(grown),
+                Found::Gone => read,
+            };
+            self.last = sequence;
+            return next;
+        }
+        NextParts::None
+    }
+}
+
+/// Groups of one message that are kept.
+const GROUPS_MAX: usize = 64;
+/// Bytes that they may hold.
+const RING_BYTES_MAX: usize = 128 << 10;
+/// At so many bytes of all timelines together, parts are left to the store.
+const TOTAL_BYTES_MAX: usize = 32 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn growth(sequence: u64, from: u64, parts: u64) -> Growth {
+        let text = (from..=parts).map(|part| format!("{part},")).collect();
+        Growth {
+            timeline: "t".to_owned(),
+            epoch: "A".to_owned(),
+            sequence,
+            from,
+            parts,
+            text,
+        }
+    }
+
+    fn next(told: &mut Told, growths: &Growths, floor: u64, doubt: u64) -> Option<(u64, String)> {
+        match told.next(growths, ("A", floor, doubt)) {
+            NextParts::None => None,
+            NextParts::Parts(grown) => {
+                told.of(grown.sequence, Some(grown.parts), doubt);
+                Some((grown.sequence, grown.text.clone()))
+            }
+            NextParts::Read {
+                sequence, after, ..
+            } => Some((sequence, format!("read {after}"))),
+        }
+    }
+
+    #[test]
+    fn parts_come_once_in_order_and_several_at_once_for_a_slow_reader() {
+        let (mut growths, mut told, total) =
+            (Growths::default(), Told::default(), GrownTotal::default());
+        told.of(5, Some(0), 0);
+        growths.take(growth(5, 1, 1), &total);
+        growths.take(growth(9, 1, 3), &total);
+        assert_eq!(next(&mut told, &growths, 1, 0), Some((5, "1,".to_owned())));
+        assert_eq!(next(&mut told, &growths, 1, 0), None, "nobody told it of 9");
+        growths.take(growth(5, 2, 3), &total);
+        growths.take(growth(5, 4, 4), &total);
+        assert_eq!(
+            next(&mut told, &growths, 1, 0),
+            Some((5, "2,3,4,".to_owned()))
+        );
+        // In the middle of a group, and behind a hole.
+        told.of(5, Some(2), 0);
+        assert_eq!(
+            next(&mut told, &growths, 1, 0),
+            Some((5, "read 2".to_owned()))
+        );
+        told.of(5, Some(4), 0);
+        growths.take(growth(5, 7, 7), &total);
+        assert_eq!(
+            next(&mut told, &growths, 1, 0),
+            Some((5, "read 4".to_owned()))
+        );
+        // A reader that is ahead of the log.
+        told.of(5, Some(8), 0);
+        growths.take(growth(5, 8, 8), &total);
+        assert_eq!(next(&mut told, &growths, 1, 0), None);
+        // Another doubt, and a floor.
+        assert_eq!(
+            next(&mut told, &growths, 1, 1),
+            Some((5, "read 8".to_owned()))
+        );
+        assert_eq!(next(&mut told, &growths, 6, 1), None);
+        assert!(told.by_sequence.is_empty());
+        growths.forget(&[9], 6);
+        assert!(growths.by_sequence.is_empty());
+        drop(growths);
+        assert_eq!(total.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn messages_take_turns_and_what_is_kept_is_bounded() {
+        let (mut growths, mut told, total) =
+            (Growths::default(), Told::default(), GrownTotal::default());
+        told.of(1, Some(0), 0);
+        told.of(2, Some(0), 0);
+        for part in 1..=200 {
+            growths.take(growth(1, part, part), &total);
+        }
+        growths.take(growth(2, 1, 1), &total);
+        assert_eq!(growths.by_sequence[&1].groups.len(), GROUPS_MAX);
+        assert_eq!(
+            next(&mut told, &growths, 1, 0),
+            Some((1, "read 0".to_owned()))
+        );
+        assert_eq!(next(&mut told, &growths, 1, 0), Some((2, "1,".to_owned())));
+    }
+}

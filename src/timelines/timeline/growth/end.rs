@@ -1,0 +1,78 @@
+//! What is left of an open message when it is open no more.
+//!
+//! Owns: the rows that say that it is open, and when it is due. Promises: all that ends one comes by [`end`]; a trim
+//! leaves no open message below the floor. Must not: write the message itself.
+
+use tideline_model::Direction;
+use tideline_table::{ReadError, Txn, damaged, delete, load, number_in, scan};
+
+use super::super::rows::head::HeadRow;
+use super::super::rows::lately::Lately;
+use super::super::rows::tables::Name;
+use super::super::time::{Kind, due_key, expiry_columns};
+use super::DUE_AT;
+
+/// A message is not open any more: its due row and its own go. The caller puts the head, and writes or buries the
+/// message.
+pub(in super::super) fn end(
+    txn: &mut Txn<'_>,
+    name: &Name,
+    head: &mut HeadRow,
+    sequence: u64,
+) -> Result<(), ReadError> {
+    let key = name.open_key(head.incarnation, sequence);
+    let due = |value: &[u8]| number_in(value, DUE_AT);
+    if let Some(at_ms) = load(txn, &key, "not an open message", due)? {
+        let columns = expiry_columns(head.incarnation, sequence);
+        delete(txn, due_key(Kind::Abandon, at_ms, name, &columns));
+        delete(txn, key);
+        head.open = head.open.saturating_sub(1);
+    }
+    let message = name.message_key(head.incarnation, sequence);
+    txn.memo::<Lately>().forget_growing(message.as_bytes());
+    Ok(())
+}
+
+/// Open messages above a floor that has moved because of damage: what is gone below it is forgotten, and the others are
+/// counted. The caller puts the head.
+pub(in super::super) fn recount(
+    txn: &mut Txn<'_>,
+    name: &Name,
+    head: &mut HeadRow,
+) -> Result<(), ReadError> {
+    trimmed(txn, name, head, 0)?;
+    if head.open > 0 {
+        let key = |sequence| name.open_key(head.incarnation, sequence);
+        let rows = scan(
+            txn,
+            &key(head.floor),
+            &key(head.last + 1),
+            Direction::Forward,
+        );
+        head.open = rows.map(|row| row.map(|_| 1)).sum::<Result<u32, _>>()?;
+    }
+    Ok(())
+}
+
+/// The floor has moved from `before`: no message below it is open any more. The caller puts the head.
+pub(in super::super) fn trimmed(
+    txn: &mut Txn<'_>,
+    name: &Name,
+    head: &mut HeadRow,
+    before: u64,
+) -> Result<(), ReadError> {
+    if head.open == 0 {
+        return Ok(());
+    }
+    let key = |sequence| name.open_key(head.incarnation, sequence);
+    let mut ended = Vec::new();
+    for row in scan(txn, &key(before), &key(head.floor), Direction::Forward) {
+        let (key, _) = row?;
+        let sequence = name.number_of(&key);
+        ended.push(sequence.map_err(|_| damaged(&key, "not an open message"))?);
+    }
+    for sequence in ended {
+        end(txn, name, head, sequence)?;
+    }
+    Ok(())
+}
