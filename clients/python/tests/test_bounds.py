@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 
+import pytest
 from test_following import HAS, Asked, message
 from tideline import MemoryStore, SqliteStore, subscription
 from tideline.errors import Refused
@@ -70,17 +71,21 @@ def test_an_exception_of_on_refused_is_one_of_the_app():
     asyncio.run(run())
 
 
-def test_a_store_of_the_first_version_is_taken_over(tmp_path):
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_earlier_version_is_taken_over(tmp_path, version):
     file = tmp_path / "ann.db"
     store = SqliteStore(file)
     store.add_outgoing(Outgoing("t", "m1", {"timeline": "t", "message_id": "m1", "entry": {}}))
     store.close()
     base = sqlite3.connect(file)
-    base.execute("ALTER TABLE outbox DROP COLUMN method")
-    base.execute("PRAGMA user_version = 1")
+    base.execute("DROP TABLE part")
+    if version == 1:
+        base.execute("ALTER TABLE outbox DROP COLUMN method")
+    base.execute(f"PRAGMA user_version = {version}")
     base.commit()
     base.close()
     for _ in range(2):
         store = SqliteStore(file)
         assert [(one.message_id, one.method) for one in store.outbox()] == [("m1", "message.append")]
+        assert store.open_messages("t") == {}
         store.close()
