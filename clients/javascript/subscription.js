@@ -10,17 +10,21 @@
 // rest until there is room.
 
 import { Breach, TidelineError } from "./errors.js";
+import { Open } from "./growing.js";
 import { Older } from "./older.js";
 import { Steps } from "./steps.js";
 import { Told } from "./told.js";
 import { check, checkedMessages, checkedReactions, decode, decodeMessage, isCount, isNewer, newest } from "./values.js";
 
 const WAITING_MAX = 10_000;
+/** Among so many of the newest stored messages those are looked for that are open. */
+const LOOKED_AT = 1_000;
 
 export class Subscription {
   #client; // {connection, store, failed(error), gone(subscription)}
   #options;
   #at = null; // {epoch, floor, first, after, changes}
+  #open = new Open(); // the open messages at `#at`
   #restored = false; // the store has said what it has
   #asking = false; // a subscribe is not answered yet
   #live = false; // between a subscribe's answer and its end
@@ -29,7 +33,7 @@ export class Subscription {
   #steps;
   #told;
   #older;
-  #gathered = null; // {fresh, place} of the last step, as long as more can be put to it
+  #gathered = null; // {fresh, place} or {growth, message} of the last step, as long as more can be put to it
   #waiting = 0; // frames that came and are not stored
   #resets = 0; // without a message in between
   #timer = null;
@@ -62,6 +66,11 @@ export class Subscription {
 
   append(entry, options) {
     return this.#client.append(this.timeline, entry, options);
+  }
+
+  /** A message that is written while others read it; see `Client.open`. */
+  open(entry, options) {
+    return this.#client.open(this.timeline, entry, options);
   }
 
   /** Stored messages, oldest first: `{from, to, limit, newest}`. */
@@ -122,10 +131,15 @@ export class Subscription {
       for (const [event, detail] of left) this.#told.emit(event, detail);
     }
     if (this.#closed) return;
+    if (place && this.#wantsParts) this.#open.take(await store.range(this.timeline, { limit: LOOKED_AT, newest: true }));
     this.#at = place;
     this.#restored = true;
     this.#ask();
     if (connection.isAway) this.away();
+  }
+
+  get #wantsParts() {
+    return this.#options.with?.includes("parts") === true;
   }
 
   /** There is no server to ask: what the store has is there, and the rest comes when there is. */
@@ -158,7 +172,7 @@ export class Subscription {
     const { rewind, create, with: wanted } = this.#options;
     const asked = this.#at;
     const from = asked
-      ? { after: asked.after, epoch: asked.epoch, changes_after: asked.changes }
+      ? { after: asked.after, epoch: asked.epoch, changes_after: asked.changes, open: this.#wantsParts ? this.#open.places : undefined }
       : rewind === undefined
         ? { after: 0, changes_after: 0 }
         : { rewind };
@@ -241,12 +255,19 @@ export class Subscription {
     const { fresh, copies, last } = this.#sorted(messages, after);
     if (last > head) throw new Breach("a message above the head");
     this.#known(changed, last);
+    const open = this.#open.copy();
+    const closed = open.take([...fresh, ...copies, ...changed]);
+    open.drop(floor);
+    const grown = (reply.grown ?? []).map((growth) => [growth, open.extend(growth)]);
+    this.#open = open;
     this.#at = { epoch, floor, first, after: last, changes: Math.max(asked?.changes ?? 0, change_head) };
     this.#live = true;
     this.head = head;
     if (fresh.length) this.#resets = 0;
     const told = state === "too_old" ? [["too_old", { timeline: this.timeline, floor }]] : [];
     this.#apply(fresh, [...copies, ...changed], told);
+    for (const [growth, message] of grown) this.#grow(growth, message);
+    for (const message of closed) this.#client.closed(this.timeline, message);
     this.#later(() => {
       this.#answer?.resolve(this);
       this.#answer = null;
@@ -270,6 +291,7 @@ export class Subscription {
     if (this.#at === null) return;
     const { epoch } = this.#at;
     this.#at = null;
+    this.#open = new Open();
     this.#later(async () => {
       await this.#client.store.forget(this.timeline, epoch);
       this.#told.emit("reset", { timeline: this.timeline, reason });
@@ -282,6 +304,7 @@ export class Subscription {
     if (this.#isFull) return this.#pause();
     if (method === "message") this.#messagePushed(params);
     else if (method === "message.changed" || method === "reaction") this.#changePushed(method, params);
+    else if (method === "message.extended") this.#extendedPushed(params);
     else if (method === "subscription.ended") this.#ended(params);
     else this.#later(() => this.#told.emit(method, decode(params)));
   }
@@ -302,7 +325,18 @@ export class Subscription {
     this.#at = { ...this.#at, after: last };
     this.head = Math.max(params.head, last);
     if (fresh.length) this.#resets = 0;
+    this.#take([...fresh, ...copies]);
     this.#apply(fresh, copies, []);
+  }
+
+  #extendedPushed(params) {
+    check(params, { epoch: "epoch" });
+    this.#ofThisEpoch(params);
+    this.#grow(params, this.#open.extend(params));
+  }
+
+  #take(messages) {
+    for (const message of this.#open.take(messages)) this.#client.closed(this.timeline, message);
   }
 
   #changePushed(method, params) {
@@ -311,6 +345,7 @@ export class Subscription {
     const messages = method === "reaction" ? checkedReactions(params.messages) : checkedMessages(params.messages);
     this.#known(messages, this.#at.after);
     this.#at = { ...this.#at, changes: Math.max(this.#at.changes, params.change_head) };
+    this.#take(messages);
     this.#apply([], messages, []);
   }
 
@@ -351,7 +386,7 @@ export class Subscription {
     this.#waiting += 1;
     this.#older.changed(changed);
     const last = this.#gathered;
-    if (last && !changed.length && !told.length) {
+    if (last?.fresh && !changed.length && !told.length) {
       for (const message of fresh) last.fresh.push(message);
       last.place = this.#at;
       last.frames += 1;
@@ -371,6 +406,31 @@ export class Subscription {
     for (const message of fresh) this.#told.emit("message", decodeMessage(message));
     for (const message of newer) this.#told.emit("changed", decodeMessage(message));
     if (place.after === this.head && fresh.length) this.#told.emit("caught_up", { timeline: this.timeline, head: this.head });
+    this.#room();
+  }
+
+  /** Stores parts that came to a message, then tells the app. Without a message there are none. */
+  #grow({ sequence, from, parts, text }, message) {
+    if (message === null) return;
+    this.#waiting += 1;
+    const last = this.#gathered;
+    if (last?.growth?.sequence === sequence) {
+      Object.assign(last.growth, { parts, text: last.growth.text + text });
+      last.message = message;
+      last.frames += 1;
+      return;
+    }
+    const batch = { growth: { epoch: this.#at.epoch, sequence, from, parts, text }, message, frames: 1 };
+    this.#later(() => this.#storeGrowth(batch), batch);
+  }
+
+  async #storeGrowth(batch) {
+    if (this.#gathered === batch) this.#gathered = null;
+    const { growth, message } = batch;
+    const { from, parts, text } = growth;
+    await this.#client.store.grow(this.timeline, growth, message);
+    this.#waiting -= batch.frames;
+    this.#told.emit("extended", { timeline: this.timeline, message: decodeMessage(message), from, parts, text });
     this.#room();
   }
 
