@@ -16,7 +16,7 @@ const BUGS = {
   new_ids: ["outbox.js", "item.asked = false;\n    this.#send", "item.kept.params.message_id = newId();\n    this.#send"],
   older_wins: ["values.js", "(change.change ?? 0) > (copy.change ?? 0)", "true"],
   page_as_it_came: ["older.js", "for (const change of below)", "for (const change of [])"],
-  part_grows_on: ["answers.js", "if (last && !last.sent && ", "if (last && "],
+  part_grows_on: ["answer.js", "if (last && !last.sent && ", "if (last && "],
 };
 
 const EVENTS = ["message", "changed", "extended", "older", "too_old", "reset", "ended"];
