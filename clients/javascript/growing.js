@@ -22,17 +22,18 @@ export class Open {
     return new Open(this.#messages);
   }
 
-  /** Messages came, or changes of some. Returns those that were open and are no more. */
+  /** Messages came, or changes of some. Returns those that were open, in their newest form. */
   take(messages) {
-    const closed = [];
+    const changed = [];
     for (const message of messages) {
       const copy = this.#messages.get(message.sequence);
       if (copy && !isNewer(message, copy)) continue;
       const whole = copy ? newest(copy, message) : message;
+      if (copy) changed.push(whole);
       if (whole.open === true) this.#messages.set(whole.sequence, whole);
-      else if (this.#messages.delete(whole.sequence)) closed.push(whole);
+      else this.#messages.delete(whole.sequence);
     }
-    return closed;
+    return changed;
   }
 
   /** Parts came. Returns the message with them; null = there is nothing new in it, or it is not open here. */

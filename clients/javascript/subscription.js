@@ -256,7 +256,7 @@ export class Subscription {
     if (last > head) throw new Breach("a message above the head");
     this.#known(changed, last);
     const open = this.#open.copy();
-    const closed = open.take([...fresh, ...copies, ...changed]);
+    const followed = open.take([...fresh, ...copies, ...changed]);
     open.drop(floor);
     const grown = (reply.grown ?? []).map((growth) => [growth, open.extend(growth)]);
     this.#open = open;
@@ -265,9 +265,8 @@ export class Subscription {
     this.head = head;
     if (fresh.length) this.#resets = 0;
     const told = state === "too_old" ? [["too_old", { timeline: this.timeline, floor }]] : [];
-    this.#apply(fresh, [...copies, ...changed], told);
+    this.#apply(fresh, [...copies, ...changed], told, followed);
     for (const [growth, message] of grown) this.#grow(growth, message);
-    for (const message of closed) this.#client.closed(this.timeline, message);
     this.#later(() => {
       this.#answer?.resolve(this);
       this.#answer = null;
@@ -325,8 +324,7 @@ export class Subscription {
     this.#at = { ...this.#at, after: last };
     this.head = Math.max(params.head, last);
     if (fresh.length) this.#resets = 0;
-    this.#take([...fresh, ...copies]);
-    this.#apply(fresh, copies, []);
+    this.#apply(fresh, copies, [], this.#open.take([...fresh, ...copies]));
   }
 
   #extendedPushed(params) {
@@ -335,18 +333,13 @@ export class Subscription {
     this.#grow(params, this.#open.extend(params));
   }
 
-  #take(messages) {
-    for (const message of this.#open.take(messages)) this.#client.closed(this.timeline, message);
-  }
-
   #changePushed(method, params) {
     check(params, { epoch: "epoch", change_head: "count" });
     this.#ofThisEpoch(params);
     const messages = method === "reaction" ? checkedReactions(params.messages) : checkedMessages(params.messages);
     this.#known(messages, this.#at.after);
     this.#at = { ...this.#at, changes: Math.max(this.#at.changes, params.change_head) };
-    this.#take(messages);
-    this.#apply([], messages, []);
+    this.#apply([], messages, [], this.#open.take(messages));
   }
 
   #ofThisEpoch({ epoch }) {
@@ -381,9 +374,10 @@ export class Subscription {
     else this.#askLater();
   }
 
-  /** Stores messages and the place as they are now, then tells the app. */
-  #apply(fresh, changed, told) {
+  /** Stores messages and the place as they are now, then tells the app; `followed` are those that were open here. */
+  #apply(fresh, changed, told, followed) {
     this.#waiting += 1;
+    for (const message of followed) if (message.open !== true) this.#client.closed(this.timeline, message);
     this.#older.changed(changed);
     const last = this.#gathered;
     if (last?.fresh && !changed.length && !told.length) {
@@ -393,13 +387,13 @@ export class Subscription {
       return;
     }
     const batch = { fresh, place: this.#at, frames: 1 };
-    this.#later(() => this.#store(batch, changed, told), changed.length ? null : batch);
+    this.#later(() => this.#store(batch, changed, told, followed), changed.length ? null : batch);
   }
 
-  async #store(batch, changed, told) {
+  async #store(batch, changed, told, followed) {
     if (this.#gathered === batch) this.#gathered = null;
     const { fresh, place } = batch;
-    const newer = changed.length ? await this.#newer(changed, fresh) : [];
+    const newer = changed.length ? await this.#newer(changed, fresh, followed) : [];
     await this.#client.store.apply(this.timeline, place, newer.length ? [...fresh, ...newer] : fresh);
     this.#waiting -= batch.frames;
     for (const [event, detail] of told) this.#told.emit(event, detail);
@@ -434,13 +428,17 @@ export class Subscription {
     this.#room();
   }
 
-  /** Of `changed` those that are newer than the copies that are stored, merged with them. */
-  async #newer(changed, fresh) {
+  /**
+   * Of `changed` those that are newer than the copies that are stored, merged with them. Of messages that were open here
+   * another tab may have stored the end first.
+   */
+  async #newer(changed, fresh, followed) {
+    const were_open = new Set(followed.map(({ sequence }) => sequence));
     const copies = new Map(fresh.map((message) => [message.sequence, message]));
     const newer = [];
     for (const message of changed) {
       const copy = copies.get(message.sequence) ?? (await this.#client.store.get(this.timeline, message.sequence));
-      if (copy === null || !isNewer(message, copy)) continue;
+      if (copy === null || !(isNewer(message, copy) || (were_open.has(message.sequence) && !isNewer(copy, message)))) continue;
       const merged = newest(copy, message);
       copies.set(message.sequence, merged);
       newer.push(merged);

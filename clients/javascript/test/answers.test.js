@@ -196,6 +196,22 @@ test("an iterator ends with the subscription, the history, and the message", asy
   await other.client.close();
 });
 
+test("the end is told also where another tab has stored it first", async () => {
+  const store = new MemoryStore();
+  const script = new Script();
+  const client = new Client("ws://server/", { ...script.options, store });
+  const subscribing = client.subscribe("room", { with: ["parts"] });
+  script.answer(await script.next("subscribe"), reply([open(1)]));
+  const room = await subscribing;
+  const one = await once(room, "message");
+  await store.apply("room", await store.place("room"), [done(1, 1, "x")]);
+  const changed = once(room, "changed");
+  script.push("message.changed", { timeline: "room", epoch: "E1", messages: [done(1, 1, "x")], change_head: 1 });
+  assert.equal((await changed).outcome, "done");
+  assert.deepEqual([one.text, one.newest], ["x", done(1, 1, "x")]);
+  await client.close();
+});
+
 test("parts that wait for the app are one event, and only of the newest 64 messages is the place told", async () => {
   const many = Array.from({ length: 70 }, (_, at) => open(at + 1));
   const { script, client, room, grow } = await reading(many);
