@@ -172,6 +172,14 @@ async def test_however_the_block_is_left_the_message_ends(server, name):  # noqa
             async with ann.open(name, {"$no": 1}) as answer:
                 await answer.write("some")
                 await answer.flush()
+        with pytest.raises(tideline.Refused) as refused:
+            async with ann.open(name) as answer:
+                await answer.write("some")
+                await answer.flush()
+                await ann.message.recall(name, sequence=answer.sequence)
+                await answer.write("more")
+                await answer.flush()
+        assert refused.value.reason == "message_not_found"
         async with ann.open(name, message_id="m"):
             with pytest.raises(tideline.TidelineError):
                 await ann.open(name, message_id="m").__aenter__()
