@@ -80,6 +80,32 @@ async def test_readers_see_it_grow_and_end(server, name):  # noqa: F811
 
 
 @played
+async def test_who_follows_all_conversations_reloads_in_the_middle(server, name, tmp_path):  # noqa: F811
+    ben, rooms = f"ben-{name}", [f"{name}/1", f"{name}/2"]
+    async with client(server, f"ann-{name}") as ann:
+        for room in rooms:
+            await ann.timeline.create(room, members=[{"user": f"ann-{name}"}, {"user": ben}])
+        async with ann.open(rooms[0]) as one, ann.open(rooms[1]) as other:
+            shown = ["", ""]
+            for token in ("a", "b", "c"):
+                await one.write(token)
+                await other.write(token.upper())
+                await asyncio.gather(one.flush(), other.flush())
+                async with client(server, ben, store=tmp_path / "ben.db") as reader:
+                    events = await reader.subscribe_conversations(also=("parts",))
+                    while shown != [one.text, other.text]:
+                        for at, room in enumerate(rooms):
+                            for message in reader.messages(room):
+                                shown[at] = message["entry"].get("text", "")
+                        if shown != [one.text, other.text]:
+                            await anext(events)
+                    await one.write("-")
+                    await one.flush()
+                    event = await until(events, "extended", lambda event: event.message["entry"]["text"] == one.text)  # noqa: B023
+                    assert event.text == "-" and event.timeline == rooms[0]
+
+
+@played
 async def test_a_slow_line_joins_tokens_and_makes_the_writer_wait(server, name):  # noqa: F811
     proxy = Proxy(server.port)
     await proxy.start()
