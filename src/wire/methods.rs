@@ -179,13 +179,7 @@ macro_rules! has_effect {
     (counts) => {
         false
     };
-    (changes) => {
-        true
-    };
-    (extends) => {
-        true
-    };
-    (shortens) => {
+    ($other:ident) => {
         true
     };
 }

@@ -135,6 +135,7 @@ NOT_RUN = {
         "const timeline = await": PIECE,
     },
     "clients/python/README.md": {
+        "async with client.open(": PIECE,
         "async with client.open_stream": PIECE,
     },
     "grafana/README.md": {

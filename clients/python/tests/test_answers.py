@@ -12,7 +12,7 @@ import sys
 import pytest
 import tideline
 from proxy import Proxy
-from server import Server
+from server import Server, free_port
 from test_people import PATIENCE, client, name, played, until  # noqa: F401, a fixture
 
 KILLS = int(os.environ.get("TIDELINE_KILLS", "6"))
@@ -178,6 +178,31 @@ async def test_however_the_block_is_left_the_message_ends(server, name):  # noqa
         with pytest.raises(ValueError):
             ann.open(name, deliver_at=1)
         assert ann.store.outbox() == [] and ann._answers._writings == {}
+
+
+@played
+async def test_what_was_written_without_a_server_goes_first_in_the_next_run(server, name, tmp_path):  # noqa: F811
+    away = tideline.Client(f"ws://127.0.0.1:{free_port()}/v1/connect", user="ann", store=tmp_path / "ann.db")
+    away.start()
+    answer = await away.open(name, {"role": "model"}).__aenter__()
+    for token in ("a", "b", "c"):
+        await answer.write(token)
+    await away.close()
+    with pytest.raises(tideline.Stopped):
+        await answer.write("d")
+    async with client(server, "ann", store=tmp_path / "ann.db") as ann:
+        async with ann.open(name, {"role": "model"}, message_id=answer.message_id) as again:
+            assert (again.text, again.parts) == ("abc", 1)
+            await again.write("d")
+        assert (await get(ann, name, again.sequence))["entry"] == {"role": "model", "text": "abcd"}
+        # Once more, when it has ended: nothing is written, and it is as it was.
+        async with ann.open(name, {"role": "model"}, message_id=answer.message_id) as again:
+            assert again.text == "abcd"
+        with pytest.raises(tideline.MessageClosed) as closed:
+            async with ann.open(name, {"role": "model"}, message_id=answer.message_id) as again:
+                await again.write("e")
+                await again.flush()
+        assert closed.value.outcome == "done"
 
 
 async def repeated(tmp_path, environment=None):

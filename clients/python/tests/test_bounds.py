@@ -5,10 +5,12 @@ import sqlite3
 
 import pytest
 from test_following import HAS, Asked, message
-from tideline import MemoryStore, SqliteStore, subscription
+from tideline import MemoryStore, SqliteStore, sqlite, subscription
 from tideline.errors import Refused
 from tideline.outbox import Outbox
+from tideline.place import Place, Step, after_push
 from tideline.store import Outgoing
+from tideline.wire import Growth
 
 
 def messages(first, last):
@@ -41,6 +43,52 @@ def test_events_that_nobody_takes_are_left_with_the_server(monkeypatch):
         assert (await followed.subscription.__anext__()).message["sequence"] == 13
 
     asyncio.run(run())
+
+
+def test_parts_that_nobody_takes_wait_as_one_event():
+    async def run():
+        server = Asked()
+        followed = server.following.follow("t", {"with": ["parts"]})
+        opened = [message(n) | {"open": True, "parts": 0} for n in (1, 2)]
+        server.requests.pop()[2]({"result": HAS | {"head": 2, "messages": opened}})
+
+        def grow(sequence, part):
+            params = {"timeline": "t", "epoch": "E1", "sequence": sequence, "from": part, "parts": part, "text": f"{part},"}
+            server.following.pushed("message.extended", params)
+
+        def told():
+            events = [followed.subscription._events.popleft() for _ in range(len(followed.subscription._events))]
+            return [(event.kind, event.data.get("from"), event.data.get("parts"), event.text) for event in events]
+
+        told()
+        for part in (1, 2, 3):
+            grow(1, part)
+            grow(2, part)
+        taken = await followed.subscription.__anext__()
+        assert (taken.data, taken.message["entry"]) == ({"from": 1, "parts": 3, "text": "1,2,3,"}, {"text": "1,2,3,"})
+        # What was taken, and what came before a change, stay as they are.
+        grow(1, 4)
+        changed = message(2) | {"open": True, "parts": 3, "change": 1, "entry": {"text": "1,2,3,"}}
+        server.following.pushed("message.changed", {"timeline": "t", "epoch": "E1", "messages": [changed], "change_head": 1})
+        grow(2, 4)
+        assert taken.text == "1,2,3,"
+        assert told() == [
+            ("extended", 1, 3, "1,2,3,"), ("extended", 4, 4, "4,"), ("changed", None, None, ""), ("extended", 4, 4, "4,"),
+        ]  # fmt: skip
+
+    asyncio.run(run())
+
+
+def test_growths_are_few_rows_of_a_store(tmp_path):
+    store = SqliteStore(tmp_path / "ann.db")
+    store.apply("t", Step(Place("E1", 1, 0, 1), {1: message(1) | {"open": True, "parts": 0}}))
+    for part in range(1, 301):
+        growth = Growth(1, part, part, f"{part},")
+        store.apply("t", after_push("t", store.place("t"), lambda sequence: store.message("t", sequence), grown=[growth]))
+        (rows,) = store._base.execute("SELECT COUNT(*) FROM part").fetchone()
+        assert rows <= sqlite.ROWS_MAX + 1 and store.open_messages("t") == {1: part}
+    assert store.messages("t")[0]["entry"]["text"] == "".join(f"{part}," for part in range(1, 301))
+    store.close()
 
 
 def test_events_are_not_kept_for_a_program_that_wants_the_store_only():

@@ -72,7 +72,8 @@ class Answer:
             appended = self._append(self._params)
             # Its refusal is the writing's.
             appended.add_done_callback(lambda done: done.cancelled() or done.exception())
-            if self._goes_on and (await asyncio.shield(appended))["duplicate"]:
+            if self._goes_on and ((await asyncio.shield(appended))["duplicate"] or writing.rows):
+                # What an earlier run has left goes first, also of a message that was never sent.
                 await writing.until(lambda: not writing.rows)
                 if writing.error is not None and not is_closed(writing.error):
                     raise writing.error

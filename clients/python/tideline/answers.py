@@ -124,8 +124,8 @@ class Answers:
         if isinstance(answer, Refused):
             return self._give_up(writing, answer)
         writing.place = {"sequence": wire.whole(answer, "sequence", 1), "epoch": wire.epoch(answer)}
-        # From here on only these say of which message they are.
-        writing.rows = deque(replace(row, params=row.params | writing.place) for row in writing.rows)
+        # From here on only these say of which message they are. One that says it already may be of another history.
+        writing.rows = deque(replace(row, params=writing.place | row.params) for row in writing.rows)
         for row in writing.rows:
             self._store.add_outgoing(row)
         self._pump(writing)

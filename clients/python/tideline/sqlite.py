@@ -17,6 +17,8 @@ from .store import Outgoing
 from .wire import Growth, Message, decode, encode
 
 VERSION = 3
+#: Growths of a message that are rows of their own at most; then its body is written anew.
+ROWS_MAX = 64
 #: A row for each open message with as many parts as its body has, and one for each growth since.
 PARTS = """
 CREATE TABLE part (timeline TEXT, sequence INTEGER, parts INTEGER, text TEXT NOT NULL,
@@ -121,16 +123,22 @@ class SqliteStore:
                     drop = f"DELETE FROM {table} WHERE timeline = ? AND sequence < ?"
                     statements.append((drop, (timeline, step.drop_below)))
             for sequence, message in step.put.items():
-                if sequence not in step.grown:
+                text = step.grown.get(sequence, "")
+                if not text or self._has_many(timeline, sequence):
+                    text = ""
                     put = "INSERT OR REPLACE INTO message VALUES (?, ?, ?)"
                     statements.append((put, (timeline, sequence, encode(message))))
                     statements.append(("DELETE FROM part WHERE timeline = ? AND sequence = ?", (timeline, sequence)))
                 if message.get("open"):
-                    part = (timeline, sequence, message["parts"], step.grown.get(sequence, ""))
+                    part = (timeline, sequence, message["parts"], text)
                     statements.append(("INSERT INTO part VALUES (?, ?, ?, ?)", part))
             values = (timeline, place.epoch, place.position, place.changes, place.first)
             statements.append(("INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?)", values))
         self._write(statements, is_synced=False)
+
+    def _has_many(self, timeline: str, sequence: int) -> bool:
+        rows = "SELECT COUNT(*) FROM part WHERE timeline = ? AND sequence = ?"
+        return bool(self._base.execute(rows, (timeline, sequence)).fetchone()[0] > ROWS_MAX)
 
     def outbox(self) -> list[Outgoing]:
         rows = self._base.execute("SELECT timeline, message_id, params, method FROM outbox ORDER BY number")

@@ -1,7 +1,7 @@
 //! From a decoded request to the call of the timelines that does it.
 //!
-//! Owns: the match over methods, one file per family. Promises: a write is queued by the time `call` returns, or has its
-//! place in the connection's line, so the order of calls is the order of effects; a read does nothing until it is
+//! Owns: the match over methods, one file per family. Promises: a write is queued by the time `call` returns, or has
+//! its place in the connection's line, so the order of calls is the order of effects; a read does nothing until it is
 //! polled. Must not: know an encoding, an id or a socket. `subscribe`, `unsubscribe`, `stream.open` and `stream.close`
 //! belong to a session.
 
