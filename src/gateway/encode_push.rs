@@ -76,7 +76,8 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
     let edits = split(edited.into_iter().map(Cow::Borrowed), size, bytes_max);
     for (messages, next) in with_next(edits, |message| message.change) {
         let open = [next, first_reacted].into_iter().flatten().min();
-        let change_head = open.map_or(changed.change_position, |open| open - 1);
+        let before = |open: u64| open.saturating_sub(1).max(*since);
+        let change_head = open.map_or(changed.change_position, before);
         let push = push::Changed {
             timeline: timeline.into(),
             epoch: epoch.into(),

@@ -323,9 +323,6 @@ impl Reading {
     }
 
     fn with(&mut self, name: &str) -> Result<(), Failure> {
-        if name == "parts" {
-            return Err(Failure::invalid("with", "parts are not served yet"));
-        }
         let lane: Lane = word("with", name)?;
         self.subscribe.with.push(lane);
         Ok(())
@@ -490,7 +487,6 @@ mod tests {
                 "after=1&timeline=a",
                 "after: it belongs behind its timeline",
             ),
-            ("timeline=a&with=parts", "with: parts are not served yet"),
             ("timeline=a&with=pings", "with: unknown variant"),
             ("timeline=a&limit=0", "limit: "),
             ("timeline=a&create=true", "create: no such parameter"),

@@ -22,6 +22,9 @@ groups! {
         pushes: Counter, "tideline_part_pushes_total"
             "Pushes of parts of open messages, each to one subscriber; one has several parts if its reader is slow.",
             "Against tideline_parts_total it shows how many readers an answer has, and whether they keep up.";
+        kept_bytes: Gauge, "tideline_part_kept_bytes"
+            "Bytes of parts that are kept for readers; beyond 32 MiB all are let go, and readers that lag read the store.",
+            "Follows the answers that are written and read at the moment. At the bound readers are far behind, or there are very many.";
         abandoned: Counter, "tideline_abandoned_total"
             "Open messages that were closed because no part came for their idle time.",
             "Many = what writes answers dies or hangs, or its idle time is shorter than its pauses.";

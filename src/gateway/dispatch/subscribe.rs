@@ -63,6 +63,10 @@ pub(in super::super) async fn quietly(
         return Err(watch);
     }
     let watch = asked.watching(watch);
+    let timelines = &shared.timelines;
+    if asked.with.has(Lane::Parts) && timelines.grows(watch.timeline()).await.unwrap_or(true) {
+        return Err(watch);
+    }
     let cursor = watch.cursor();
     let Ok(Some((head, admission))) = known(shared, watch.timeline(), &asked.asker).await else {
         return Err(watch);
@@ -194,6 +198,7 @@ pub(in super::super) async fn subscribe(
         epoch: start.epoch,
         changes_after: start.changes_after,
         open: start.open.places(),
+        parts: asked.with.has(Lane::Parts),
         limit: size(asked.limit),
         bytes_max: room.bytes,
     };

@@ -9,7 +9,7 @@ use super::cursor::{Page, PageKey};
 use super::registry::Registry;
 use super::topic::Topic;
 use super::topic::grown::Grown;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Target, Timelines};
+use crate::timeline::{Error, Meta, NONE_YET, Resume, ResumeState, Target, Timelines};
 use tideline_model::access::Asker;
 use tideline_model::timelines::Ended;
 
@@ -51,6 +51,27 @@ impl Look {
         let timelines = &self.registry.timelines;
         let grown = timelines.grown(self.target(key), place, PAGE_BYTES).await?;
         Ok(Pull::Parts(grown.map(|growth| Arc::new(Grown::of(growth)))))
+    }
+
+    /// An open message that the reader was not told of, whole, with what else has changed.
+    pub(super) async fn whole(&self, key: PageKey, sequence: u64) -> Result<Pull, Error> {
+        let timelines = &self.registry.timelines;
+        let asked = Resume {
+            asker: Asker::clone(&self.asker),
+            open: vec![(sequence, NONE_YET)],
+            ..resume(&self.topic.name, &key)
+        };
+        let mut changed = timelines.resume(asked).await?;
+        match changed.state {
+            ResumeState::EpochChanged => Ok(Pull::Ended(Ended::EpochChanged)),
+            // The message is gone, and perhaps only for this user.
+            ResumeState::TooOld => self.page(key).await,
+            ResumeState::Ok => {
+                timelines.mark(&self.topic.name, changed.messages.iter_mut());
+                let floor = changed.admission.floor;
+                Ok(Pull::Page(Arc::new(Page::new(changed, key.change)), floor))
+            }
+        }
     }
 
     /// The page is read first, for all readers of the same one. Where users are not all alike, the user's rights are
@@ -161,6 +182,7 @@ fn resume(timeline: &str, key: &PageKey) -> Resume {
         epoch: Some(key.epoch.as_ref().to_owned()),
         changes_after: Some(key.change),
         open: Vec::new(),
+        parts: false,
         limit: PAGE_MESSAGES,
         bytes_max: PAGE_BYTES,
     }

@@ -183,6 +183,8 @@ impl Feed {
     pub fn observe(&self) {
         let held = self.registry.ephemeral_bytes();
         self.metrics.feed.ephemeral_bytes.count(held as u64);
+        let kept = self.registry.grown_bytes();
+        self.metrics.growth.kept_bytes.count(kept as u64);
         self.followers.observe();
     }
 

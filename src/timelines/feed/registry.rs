@@ -109,6 +109,14 @@ impl Registry {
             topic.grew(growth, &self.grown);
             topic.watchers.wake_with(With::default().and(Lane::Parts));
         }
+        if self.grown.is_full() {
+            self.each(Topic::forget_parts);
+        }
+    }
+
+    /// A user has hidden messages of a timeline: what grows of them is not for them any more.
+    pub(super) fn hid(&self, timeline: &str, user: &str) {
+        self.moved(timeline, vec![(Box::from(user), Some(NO_FLOOR))]);
     }
 
     /// Tells an event to the timeline's watchers, if there are any.
@@ -188,6 +196,11 @@ impl Registry {
         topic.map_or_else(Vec::new, |topic| topic.watchers.subscribers())
     }
 
+    /// Bytes of parts that are kept for readers.
+    pub(super) fn grown_bytes(&self) -> usize {
+        self.grown.bytes()
+    }
+
     /// Bytes that ephemeral pushes hold.
     pub(super) fn ephemeral_bytes(&self) -> usize {
         self.ephemeral.bytes()
@@ -195,11 +208,13 @@ impl Registry {
 
     /// Tells every watcher to ask the store.
     pub(super) fn doubt_all(&self) {
+        self.each(Topic::doubt);
+    }
+
+    fn each(&self, tell: impl Fn(&Topic)) {
         for shard in &self.shards {
             let topics: Vec<_> = lock(shard).values().cloned().collect();
-            for topic in topics {
-                topic.doubt();
-            }
+            topics.iter().for_each(|topic| tell(topic));
         }
     }
 
@@ -233,6 +248,8 @@ impl Registry {
 }
 
 const SHARDS: usize = 16;
+/// The floor of nobody, so that the store is asked.
+const NO_FLOOR: u64 = u64::MAX - 1;
 
 /// Tells a topic what a committed batch did; returns how many watchers that woke, and when the topic is to gather. New
 /// groups are added to the budget before the watchers are woken, and while none of the topic's locks is held, because

@@ -12,7 +12,7 @@ use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
 use super::topic::fresh::Fresh;
 use super::topic::grown::{Grown, NextParts, Told, UNSETTLED};
-use crate::timeline::{Changed, Message, Standing, Timelines};
+use crate::timeline::{Changed, Message, NONE_YET, Standing, Timelines};
 use tideline_model::access::Asker;
 pub use tideline_model::timelines::Ended;
 
@@ -112,25 +112,33 @@ impl Subscription {
     /// open messages among it.
     pub fn told(&mut self, changed: &Changed, since: u64) {
         let doubt = self.cursor.doubt;
-        let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) else {
+        let Some(told) = self.told_parts() else {
             return;
         };
         for (sequence, parts) in &changed.open {
             // Perhaps not all that there is had room.
             told.of(*sequence, Some(*parts), UNSETTLED);
         }
-        let edited = changed.changed.iter().flatten();
-        // Of one that only got reactions nothing else was sent.
-        let edited = edited.filter(|message| !message.is_reacted(since));
-        for message in changed.messages.iter().chain(edited) {
+        for message in &changed.messages {
             told.of(message.sequence, open_parts(message), doubt);
         }
+        let edited = changed.changed.iter().flatten();
+        // Of one that only got reactions nothing else was sent.
+        for message in edited.filter(|message| !message.is_reacted(since)) {
+            // Its user may have hidden it before.
+            told.of(message.sequence, open_parts(message), UNSETTLED);
+        }
+    }
+
+    /// How far it was told of open messages, if it asked for parts.
+    fn told_parts(&mut self) -> Option<&mut Told> {
+        self.asked.as_mut()?.told.as_mut()
     }
 
     /// Parts are on their way.
     pub fn sent_parts(&mut self, grown: &Grown) {
         let doubt = self.cursor.doubt;
-        if let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) {
+        if let Some(told) = self.told_parts() {
             told.of(grown.sequence, Some(grown.parts), doubt);
         }
     }
@@ -148,7 +156,7 @@ impl Subscription {
     pub fn sent(&mut self, fresh: &Fresh) {
         self.cursor.sequence = fresh.last();
         let doubt = self.cursor.doubt;
-        if let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) {
+        if let Some(told) = self.told_parts() {
             for message in fresh.messages.iter().filter(|one| one.open.is_some()) {
                 told.of(message.sequence, open_parts(message), doubt);
             }
@@ -227,6 +235,7 @@ impl Subscription {
         };
         async move {
             let pulled = match parts {
+                Some((sequence, NONE_YET)) => look.whole(key, sequence).await,
                 Some(place) => look.parts(&key, place).await,
                 None if is_meta => look.meta(&key).await,
                 None => look.page(key).await,
@@ -242,13 +251,10 @@ impl Subscription {
     pub fn arrived(&mut self, next: Next, pull: &Pull) {
         match pull {
             Pull::Parts(grown) => {
-                let told = self.asked.as_mut().and_then(|asked| asked.told.as_mut());
-                if let (
-                    Some(told),
-                    Next::ReadParts {
-                        sequence, doubt, ..
-                    },
-                ) = (told, next)
+                if let Next::ReadParts {
+                    sequence, doubt, ..
+                } = next
+                    && let Some(told) = self.told_parts()
                 {
                     // Until a look brings nothing there may be more.
                     let is_all = grown.as_ref().is_some_and(|grown| grown.text.is_empty());
@@ -261,18 +267,32 @@ impl Subscription {
                 self.cursor.sequence = page.changed.position;
                 self.cursor.change = page.changed.change_position;
                 self.cursor.more = page.changed.more;
-                if let Next::Read {
-                    doubt,
-                    turn,
-                    foreign,
-                } = next
-                {
-                    self.cursor.doubt = doubt;
-                    self.cursor.turn = turn;
-                    self.cursor.unsure = false;
-                    if foreign.is_some() {
-                        self.cursor.foreign = foreign;
+                match next {
+                    Next::Read {
+                        doubt,
+                        turn,
+                        foreign,
+                    } => {
+                        if turn != self.cursor.turn
+                            && let Some(told) = self.told_parts()
+                        {
+                            // What its user may see is another now: what they have hidden grows no more.
+                            told.doubt_all();
+                        }
+                        self.cursor.doubt = doubt;
+                        self.cursor.turn = turn;
+                        self.cursor.unsure = false;
+                        if foreign.is_some() {
+                            self.cursor.foreign = foreign;
+                        }
                     }
+                    // If the message is not in the page, there is nothing to tell of it.
+                    Next::ReadParts { sequence, .. } => {
+                        if let Some(told) = self.told_parts() {
+                            told.of(sequence, None, UNSETTLED);
+                        }
+                    }
+                    _ => {}
                 }
                 self.told(&page.changed, page.since);
             }

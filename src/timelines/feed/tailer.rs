@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Feed;
 use super::follower::Follower;
 use super::registry::Registry;
-use crate::timeline::{MemberChange, MemberRow, TimelineEvent, Timelines, memberships};
+use crate::timeline::{Grew, MemberChange, MemberRow, TimelineEvent, Timelines, memberships};
 use tideline_base::ids::{PartitionId, Position};
 use tideline_base::metrics::Counter;
 use tideline_store::partition::{Batch, Life, Tail, caught};
@@ -101,7 +101,11 @@ impl Tailer {
         if self.registry.some_ask_parts() {
             let wants = |timeline: &str| self.registry.asks_parts(timeline);
             // Before what else the batch did: a message that it closed is whole, and its parts are in it.
-            for growth in self.timelines.growths(self.partition, batch, wants) {
+            let Grew { hidden, parts } = self.timelines.growths(self.partition, batch, wants);
+            for (timeline, user) in hidden {
+                self.registry.hid(&timeline, &user);
+            }
+            for growth in parts {
                 self.registry.grew(growth);
             }
         }

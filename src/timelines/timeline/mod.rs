@@ -57,7 +57,7 @@ pub use check::mend::Mend;
 pub use check::verify::Verified;
 pub use error::Error;
 pub use event::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
-pub use growth::{Extend, Extended, Finish, Finished, Growth, OPEN_MAX, PARTS_MAX};
+pub use growth::{Extend, Extended, Finish, Finished, Grew, Growth, OPEN_MAX, PARTS_MAX};
 pub use inbox::{
     EachEntry, FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, StoredEntry,
     followings, posts,
@@ -73,7 +73,7 @@ pub use members::{
 pub use read::admit_many::Roles;
 pub use read::newest::{AskNewest, FeedKey, FeedMessage, Newest, Stretch};
 pub use read::position::{
-    Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
+    Admission, Changed, NONE_YET, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
 pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS, RELAYS};

@@ -107,7 +107,7 @@ pub struct Appended {
     pub epoch: String,
     /// It was there already.
     pub duplicate: bool,
-    /// How many parts it has; only if it was to be open.
+    /// How many parts it has; only if it was to be open. Absent from a duplicate of one that never was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<u64>,
 }
@@ -214,7 +214,7 @@ pub struct AppendedOne {
     pub message_id: String,
     /// It was there already.
     pub duplicate: bool,
-    /// How many parts it has; only if it was to be open.
+    /// How many parts it has; only if it was to be open. Absent from a duplicate of one that never was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<u64>,
 }

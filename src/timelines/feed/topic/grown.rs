@@ -26,6 +26,7 @@ pub struct Grown {
     /// Their texts, one behind the other.
     pub text: String,
     frames: [OnceLock<Bytes>; FORMS_MAX],
+    /// `None` = it is not kept.
     _held: Option<Held>,
 }
 
@@ -49,7 +50,7 @@ impl Grown {
     }
 }
 
-/// The bytes that the parts of all timelines hold.
+/// The bytes that the kept parts of all timelines hold.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct GrownTotal(Arc<AtomicUsize>);
 
@@ -64,10 +65,19 @@ impl Drop for Held {
 }
 
 impl GrownTotal {
-    fn hold(&self, bytes: usize) -> Option<Held> {
-        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
-        let held = Held(self.clone(), bytes);
-        (before + bytes <= TOTAL_BYTES_MAX).then_some(held)
+    fn hold(&self, bytes: usize) -> Held {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Held(self.clone(), bytes)
+    }
+
+    /// How many there are.
+    pub(in super::super) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// So many that all are to be forgotten.
+    pub(in super::super) fn is_full(&self) -> bool {
+        self.bytes() > TOTAL_BYTES_MAX
     }
 }
 
@@ -119,13 +129,9 @@ impl Growths {
         }
         ring.parts = growth.parts;
         let bytes = size_of::<Grown>() + 3 * growth.text.len();
-        let Some(held) = total.hold(bytes) else {
-            ring.forget();
-            return;
-        };
         ring.bytes += bytes;
         ring.groups.push_back(Arc::new(Grown {
-            _held: Some(held),
+            _held: Some(total.hold(bytes)),
             ..Grown::of(growth)
         }));
         while ring.groups.len() > GROUPS_MAX || ring.bytes > RING_BYTES_MAX {
@@ -169,6 +175,11 @@ impl Growths {
             joined.parts = group.parts;
         }
         Found::Parts(Arc::new(joined))
+    }
+
+    /// Keeps no part: whoever lags is told by the store.
+    pub(in super::super) fn empty(&mut self) {
+        self.by_sequence.values_mut().for_each(Ring::forget);
     }
 
     /// Forgets messages that were changed or are below the floor: readers get them whole.
@@ -242,6 +253,13 @@ impl Told {
         }
     }
 
+    /// The store is to be asked of all of them.
+    pub(in super::super) fn doubt_all(&mut self) {
+        for place in self.by_sequence.values_mut() {
+            place.doubt = UNSETTLED;
+        }
+    }
+
     /// The next parts, of one message after the other.
     pub(super) fn next(
         &mut self,
@@ -279,7 +297,8 @@ impl Told {
 const GROUPS_MAX: usize = 64;
 /// Bytes that they may hold.
 const RING_BYTES_MAX: usize = 128 << 10;
-/// At so many bytes of all timelines together, parts are left to the store.
+/// Beyond so many bytes of all timelines together no part is kept any more, and new ones are from then on: whose message
+/// grows gets room again, and what is idle loses it.
 const TOTAL_BYTES_MAX: usize = 32 << 20;
 
 #[cfg(test)]

@@ -124,6 +124,11 @@ impl Topic {
         lock(&self.state).growths.take(growth, total);
     }
 
+    /// Keeps no parts any more, until new ones come.
+    pub(super) fn forget_parts(&self) {
+        lock(&self.state).growths.empty();
+    }
+
     /// What comes next of the open messages that a caught-up reader was told of.
     pub(super) fn next_parts(&self, cursor: &Cursor, told: &mut Told) -> NextParts {
         let state = lock(&self.state);

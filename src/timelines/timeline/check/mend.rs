@@ -124,10 +124,18 @@ impl Mend {
             }
             // Several of them lie at a message.
             REACTIONS if !head.has_reactions() => {}
-            PARTS | OPEN if head.open == 0 => {}
-            REACTIONS | REACTION_SUMS | PINS | MARKS | PARTS | OPEN => {
+            OPEN if head.open == 0 => {}
+            // The text of one that is closed is in its row.
+            PARTS => {
+                let last = to.saturating_add(1).min(head.last);
+                let open = growth::open_between(view, &self.name, &head, (from, last));
+                if let Some(last) = open.map_or(Some(last), |open| open.last().copied()) {
+                    self.floor = self.floor.max(last + 1);
+                }
+            }
+            REACTIONS | REACTION_SUMS | PINS | MARKS | OPEN => {
                 let to = to
-                    .saturating_add(u64::from(matches!(table, REACTIONS | PARTS)))
+                    .saturating_add(u64::from(table == REACTIONS))
                     .min(head.last);
                 if head.floor <= to {
                     self.floor = self.floor.max(to + 1);

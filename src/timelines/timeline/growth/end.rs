@@ -4,7 +4,7 @@
 //! leaves no open message below the floor. Must not: write the message itself.
 
 use tideline_model::Direction;
-use tideline_table::{ReadError, Txn, damaged, delete, load, number_in, scan};
+use tideline_table::{ReadError, Source, Txn, damaged, delete, load, number_in, scan};
 
 use super::super::rows::head::HeadRow;
 use super::super::rows::lately::Lately;
@@ -41,16 +41,8 @@ pub(in super::super) fn recount(
     head: &mut HeadRow,
 ) -> Result<(), ReadError> {
     trimmed(txn, name, head, 0)?;
-    if head.open > 0 {
-        let key = |sequence| name.open_key(head.incarnation, sequence);
-        let rows = scan(
-            txn,
-            &key(head.floor),
-            &key(head.last + 1),
-            Direction::Forward,
-        );
-        head.open = rows.map(|row| row.map(|_| 1)).sum::<Result<u32, _>>()?;
-    }
+    let open = open_between(txn, name, head, (head.floor, head.last))?;
+    head.open = u32::try_from(open.len()).unwrap_or(u32::MAX);
     Ok(())
 }
 
@@ -61,18 +53,35 @@ pub(in super::super) fn trimmed(
     head: &mut HeadRow,
     before: u64,
 ) -> Result<(), ReadError> {
-    if head.open == 0 {
-        return Ok(());
-    }
-    let key = |sequence| name.open_key(head.incarnation, sequence);
-    let mut ended = Vec::new();
-    for row in scan(txn, &key(before), &key(head.floor), Direction::Forward) {
-        let (key, _) = row?;
-        let sequence = name.number_of(&key);
-        ended.push(sequence.map_err(|_| damaged(&key, "not an open message"))?);
-    }
-    for sequence in ended {
-        end(txn, name, head, sequence)?;
+    if head.floor > before {
+        for sequence in open_between(txn, name, head, (before, head.floor - 1))? {
+            end(txn, name, head, sequence)?;
+        }
     }
     Ok(())
+}
+
+/// The messages from the first to the last of these that are open, in order.
+pub(in super::super) fn open_between(
+    rows: &impl Source,
+    name: &Name,
+    head: &HeadRow,
+    (first, last): (u64, u64),
+) -> Result<Vec<u64>, ReadError> {
+    if head.open == 0 {
+        return Ok(Vec::new());
+    }
+    let key = |sequence| name.open_key(head.incarnation, sequence);
+    let rows = scan(
+        rows,
+        &key(first),
+        &key(last.saturating_add(1)),
+        Direction::Forward,
+    );
+    let sequence = |row: Result<(bytes::Bytes, bytes::Bytes), ReadError>| {
+        let (key, _) = row?;
+        name.number_of(&key)
+            .map_err(|_| damaged(&key, "not an open message"))
+    };
+    rows.map(sequence).collect()
 }

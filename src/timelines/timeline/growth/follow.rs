@@ -6,19 +6,22 @@
 use tideline_base::entry::{EntryKind, KeyedEntry};
 use tideline_base::faults::is_named;
 use tideline_base::ids::PartitionId;
-use tideline_base::ordered::Reader;
+use tideline_base::ordered;
 use tideline_model::json_text_bytes;
 use tideline_model::timelines::Grown;
 use tideline_table::{Batch, Malformed, ReadError, Source, View, split_key};
 
+use super::super::members::Reader;
 use super::super::read::page::Room;
+use super::super::read::position::NONE_YET;
 use super::super::rows::head::HeadRow;
-use super::super::rows::tables::{Name, PARTS, incarnation_of};
+use super::super::rows::tables::{HIDES, Name, PARTS, incarnation_of};
 use super::super::time::shown;
 use super::super::unread::is_hidden;
 use super::super::write::Site;
 use super::super::write::edit::load_whole;
-use super::super::{Error, Message, Target, Timelines};
+use super::super::{Error, Message, Resume, Target, Timelines};
+use super::end::open_between;
 use super::row::{Part, each_part, inner_bytes, last_part, row_of};
 
 /// Parts of one message that follow each other.
@@ -38,21 +41,33 @@ pub struct Growth {
     pub text: String,
 }
 
+/// What a batch means to those who follow growth.
+#[derive(Debug, Default)]
+pub struct Grew {
+    /// Timelines, and users who have hidden messages of them.
+    pub hidden: Vec<(String, String)>,
+    /// Parts, in order.
+    pub parts: Vec<Growth>,
+}
+
 impl Timelines {
-    /// The parts in a committed batch, of timelines for which `wants` them, in order.
+    /// The parts in a committed batch, of timelines for which `wants` them.
     #[must_use]
     pub fn growths(
         &self,
         partition: PartitionId,
         batch: &Batch,
         wants: impl Fn(&str) -> bool,
-    ) -> Vec<Growth> {
+    ) -> Grew {
         let site = self.site(partition);
-        let mut found = Vec::new();
+        let mut found = Grew::default();
         for entry in batch.entries() {
             if site.growth(entry, &wants, &mut found).is_err() {
                 let position = batch.position.0;
-                tracing::error!(position, "a committed batch has a part that can't be read");
+                tracing::error!(
+                    position,
+                    "a committed batch has a part or a hide that can't be read"
+                );
             }
         }
         found
@@ -120,20 +135,27 @@ impl Site {
         &self,
         entry: KeyedEntry<'_>,
         wants: impl Fn(&str) -> bool,
-        found: &mut Vec<Growth>,
+        found: &mut Grew,
     ) -> Result<(), Malformed> {
-        let Some((PARTS, columns)) = split_key(entry.key) else {
+        let Some((table @ (PARTS | HIDES), columns)) = split_key(entry.key) else {
             return Ok(());
         };
-        let timeline = Reader::new(columns).string()?;
+        let timeline = ordered::Reader::new(columns).string()?;
         if entry.kind != EntryKind::Put || !wants(&timeline) {
             return Ok(());
         }
         let (incarnation, mut rest) = incarnation_of(columns)?;
+        if table == HIDES {
+            let hidden = (timeline.into_owned(), rest.string()?.into_owned());
+            if found.hidden.last() != Some(&hidden) {
+                found.hidden.push(hidden);
+            }
+            return Ok(());
+        }
         let (sequence, number) = (rest.u64()?, rest.u64()?);
         let text = Part::decode(entry.value)?.text;
         let epoch = self.epochs.text(timeline.as_bytes(), incarnation);
-        let before = found.iter_mut().rev().find(|one| {
+        let before = found.parts.iter_mut().rev().find(|one| {
             one.sequence == sequence && one.timeline == *timeline && one.epoch == epoch
         });
         match before {
@@ -141,7 +163,7 @@ impl Site {
                 growth.parts = number;
                 growth.text.push_str(text);
             }
-            _ => found.push(Growth {
+            _ => found.parts.push(Growth {
                 timeline: timeline.into_owned(),
                 epoch,
                 sequence,
@@ -154,7 +176,7 @@ impl Site {
     }
 }
 
-/// What a reader is missing of messages that were open.
+/// What a reader at a position is missing of messages that were open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct Missing {
     /// Parts of those that are open.
@@ -168,22 +190,32 @@ pub(in super::super) struct Missing {
 }
 
 impl Site {
-    /// What a reader at a position is missing who has so many parts of each of these messages. What is above the
-    /// position comes with its page, and what is below the floor is gone. Messages that are not open any more are put
-    /// among those that have changed; of those that are there already nothing else is to be told.
+    /// What a reader is missing that has so many parts of each message in `open`. What is above its position comes with
+    /// its page, and what is below the floor is gone. A reader that follows parts gets the other open messages whole.
+    /// Messages that are not open any more are put among those that have changed; of those that are there already
+    /// nothing else is to be told. Of what the reader has hidden nothing grows.
     pub(in super::super) fn missing_parts(
         &self,
         view: &View,
         (name, head): (&Name, &HeadRow),
-        (asked, after): (&[(u64, u64)], u64),
+        (resume, after, reader): (&Resume, u64, &Reader),
         (changed, room): (&mut Option<Vec<Message>>, &mut Room),
     ) -> Result<Missing, ReadError> {
         let mut missing = Missing::default();
-        for &(sequence, parts) in asked {
+        let mut asked = resume.open.clone();
+        if resume.parts {
+            let is_asked = |at: &u64| resume.open.iter().any(|(sequence, _)| sequence == at);
+            let mut others = open_between(view, name, head, (head.floor, after))?;
+            others.retain(|at| !is_asked(at));
+            asked.extend(others.into_iter().map(|at| (at, NONE_YET)));
+        }
+        for (sequence, parts) in asked {
             let is_it = |one: &Message| one.sequence == sequence;
             if !(head.floor..=after).contains(&sequence) || changed.iter().flatten().any(is_it) {
                 continue;
             }
+            let user = resume.asker.user();
+            let is_hidden = is_hidden(view, (name, head), (user, reader), sequence)?;
             let row = row_of(view, name, head, sequence)?;
             // Of one whose time is over nothing more is shown.
             let is_open = shown(row, &self.time).open.is_some();
@@ -191,11 +223,18 @@ impl Site {
                 true => last_part(view, name, head, sequence)?.map_or(0, |(last, ..)| last),
                 false => 0,
             };
+            if is_open && is_hidden {
+                continue;
+            }
             if !is_open || last < parts {
                 let message = shown(load_whole(view, name, head, sequence)?, &self.time);
                 room.limit = room.limit.max(1);
                 if !room.take(&message) {
                     missing.more = true;
+                    if is_open && parts == NONE_YET {
+                        missing.open.push((sequence, NONE_YET));
+                        continue;
+                    }
                     let left_out = missing.left_out.unwrap_or(u64::MAX);
                     missing.left_out = Some(left_out.min(message.change));
                     continue;

@@ -27,10 +27,10 @@ mod row;
 mod verify;
 
 pub use close::{Finish, Finished};
-pub(super) use end::{end, recount, trimmed};
+pub(super) use end::{end, open_between, recount, trimmed};
 pub use extend::{Extend, Extended};
 pub(super) use follow::GROWN_BYTES;
-pub use follow::Growth;
+pub use follow::{Grew, Growth};
 pub(super) use row::{Growing, is_closed, look_up, parts_of};
 pub(super) use verify::OpenRows;
 

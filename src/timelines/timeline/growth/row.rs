@@ -85,19 +85,19 @@ pub(super) fn last_part(
     Ok(Some(read))
 }
 
-/// How many parts a message has; 0 of one that is below the floor or a tombstone.
+/// How many parts a message has; none of one that was never open, is below the floor or a tombstone.
 pub(in super::super) fn parts_of(
     rows: &impl Source,
     name: &Name,
     head: &HeadRow,
     sequence: u64,
-) -> Result<u64, ReadError> {
+) -> Result<Option<u64>, ReadError> {
     if !head.holds(sequence) {
-        return Ok(0);
+        return Ok(None);
     }
     let mut message = row_of(rows, name, head, sequence)?;
     look_up(rows, name, head, &mut message, Some(&[]))?;
-    Ok(message.parts.unwrap_or(0))
+    Ok(message.parts)
 }
 
 /// A message between floor and head, as its row has it.

@@ -25,6 +25,8 @@ pub struct Resume {
     pub changes_after: Option<u64>,
     /// Open messages at or below `after`, and how many parts of each the reader has: also what came since.
     pub open: Vec<(u64, u64)>,
+    /// The reader follows parts: other open messages at or below `after` come whole.
+    pub parts: bool,
     /// Messages at most (already clamped).
     pub limit: usize,
     /// Approximate bytes at most; at least one message or change is returned all the same.
@@ -52,6 +54,9 @@ impl From<ResumeState> for SyncState {
     }
 }
 
+/// The place of a reader in an open message that it was not told of.
+pub const NONE_YET: u64 = u64::MAX;
+
 /// What a resume returns; also a subscription's next page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
@@ -66,7 +71,8 @@ pub struct Changed {
     pub changed: Option<Vec<Message>>,
     /// Parts of open messages that were asked for.
     pub grown: Vec<Grown>,
-    /// Of the messages that were asked for those that are open, and how many parts the reader has by now.
+    /// Open messages at or below the asked position, and how many parts the reader has by now; [`NONE_YET`] = it does
+    /// not have the message.
     pub open: Vec<(u64, u64)>,
     /// The reader's position after applying `messages`: what a next resume passes as `after`.
     pub position: u64,

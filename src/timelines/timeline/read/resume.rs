@@ -8,6 +8,7 @@ use tideline_model::Direction;
 use tideline_table::{ReadError, View, damaged, scan};
 
 use super::super::marks::look_up_own;
+use super::super::members::Reader;
 use super::super::rows::head::HeadRow;
 use super::super::rows::stored::changed_sequence;
 use super::super::rows::tables::Name;
@@ -104,17 +105,9 @@ impl Site {
         let (head, reader) = self.admit(view, &name, None, &resume.asker)?;
         let mut seen = reader.sees(head);
         seen.floor = seen.floor.max(floor);
-        let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
+        let mut page = self.resume_at(view, (&name, &seen, &reader), resume, first_anyway)?;
         page.admission = self.admission(&name, &head, &reader);
         let asker = (resume.asker.user(), &reader);
-        let mut hidden = Vec::new();
-        for (sequence, _) in &page.open {
-            if unread::is_hidden(view, (&name, &head), asker, *sequence)? {
-                hidden.push(*sequence);
-            }
-        }
-        page.grown.retain(|one| !hidden.contains(&one.sequence));
-        page.open.retain(|(sequence, _)| !hidden.contains(sequence));
         look_up_own(view, (&name, &head), asker.0, page.shown_mut())?;
         unread::mask(view, (&name, &head), asker, page.shown_mut())?;
         Ok(page)
@@ -123,8 +116,7 @@ impl Site {
     fn resume_at(
         &self,
         view: &View,
-        name: &Name,
-        head: &HeadRow,
+        (name, head, reader): (&Name, &HeadRow, &Reader),
         resume: &Resume,
         first_anyway: bool,
     ) -> Result<Changed, ReadError> {
@@ -164,8 +156,8 @@ impl Site {
                 (Some(changed), position)
             }
         };
-        let asked = (&resume.open[..], after);
-        let missing = self.missing_parts(view, (name, head), asked, (&mut changed, &mut room))?;
+        let told = (&mut changed, &mut room);
+        let missing = self.missing_parts(view, (name, head), (resume, after, reader), told)?;
         // Those that had no room come as what has changed, with the pages that follow.
         let left_out = missing.left_out.map(|change| change.saturating_sub(1));
         let change_position = change_position.min(left_out.unwrap_or(u64::MAX));

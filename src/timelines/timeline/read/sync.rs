@@ -93,6 +93,7 @@ impl Timelines {
                     epoch: position.epoch.map(str::to_owned),
                     changes_after: position.changes_after,
                     open: position.open.to_vec(),
+                    parts: false,
                     limit: asker.limit,
                     bytes_max: 0,
                 }),
@@ -154,6 +155,14 @@ impl Timelines {
         let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
         let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
         Ok(head.map(|head| self.inner.epochs.head(timeline, &head)))
+    }
+
+    /// Whether a timeline has messages that are open.
+    pub async fn grows(&self, timeline: &str) -> Result<bool, Error> {
+        let partition = self.place(timeline);
+        let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
+        let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
+        Ok(head.is_some_and(|head| head.open > 0))
     }
 
     /// The same of a timeline that its user sees as everybody does; `None` also where only the store tells what they

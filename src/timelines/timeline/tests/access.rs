@@ -457,6 +457,7 @@ fn a_change_of_rules_counts_for_what_waits_and_for_what_is_due() {
             epoch: None,
             changes_after: None,
             open: Vec::new(),
+            parts: false,
             limit: 10,
             bytes_max: 1 << 20,
         };

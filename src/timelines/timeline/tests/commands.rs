@@ -713,6 +713,7 @@ impl World {
                     epoch,
                     changes_after,
                     open: Vec::new(),
+                    parts: false,
                     limit,
                     bytes_max: usize::MAX,
                 };
@@ -737,6 +738,7 @@ impl World {
                     epoch,
                     changes_after: None,
                     open: vec![(sequence, has)],
+                    parts: false,
                     limit: 1_000,
                     bytes_max: usize::MAX,
                 };
@@ -802,6 +804,7 @@ impl World {
                 epoch: copy.epoch.clone(),
                 changes_after: Some(copy.changes),
                 open: copy.open(),
+                parts: false,
                 limit,
                 bytes_max: 300 * limit,
             };

@@ -121,10 +121,10 @@ impl Model {
                     return Err(Error::MessageIdConflict { index });
                 }
                 let there = timeline.messages.get(&first.sequence);
-                let parts = there.map_or(0, |message| message.parts.unwrap_or(0));
+                let parts = there.and_then(|message| message.parts);
                 answers.push(Appended {
                     duplicate: true,
-                    parts: one.open.as_ref().map(|_| parts),
+                    parts: one.open.as_ref().and(parts),
                     ..first.clone()
                 });
                 continue;
@@ -660,6 +660,7 @@ impl Model {
             epoch: position.epoch.map(str::to_owned),
             changes_after: position.changes_after,
             open: position.open.to_vec(),
+            parts: false,
             limit,
             bytes_max: usize::MAX,
         };

@@ -13,7 +13,8 @@ pub(super) struct Answer {
     pub(super) timestamp: u64,
     pub(super) duplicate: bool,
     pub(super) scheduled: Option<u64>,
-    pub(super) parts: u64,
+    /// `None` = it does not grow.
+    pub(super) parts: Option<u64>,
 }
 
 impl Prepared {
@@ -42,7 +43,7 @@ impl Prepared {
             message_id: message.message_id,
             duplicate: message.answer.duplicate,
             scheduled: message.answer.scheduled,
-            parts: message.open.map(|_| message.answer.parts),
+            parts: message.answer.parts,
         };
         self.messages.into_iter().map(appended).collect()
     }

@@ -72,7 +72,7 @@ impl Prepared {
             known += 1;
             let parts = match &message.open {
                 Some(_) => growth::parts_of(txn, &self.name, head, row.sequence)?,
-                None => 0,
+                None => None,
             };
             message.answer = Answer {
                 sequence: row.sequence,

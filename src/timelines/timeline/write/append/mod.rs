@@ -343,6 +343,7 @@ impl Prepared {
             }
             if let Some(open) = &message.open {
                 let sequence = message.answer.sequence;
+                message.answer.parts = Some(0);
                 site.opened(txn, &self.name, head, (sequence, open))?;
             }
         }
