@@ -128,13 +128,24 @@ export class Answer {
   async #goOnBehind(left, is_there) {
     await left?.#settled.promise;
     if (is_there) {
-      const { timeline, sequence } = this;
-      const { message } = await this.#client.call("message.get", { timeline, sequence });
+      const message = await this.#get();
       if (message.open !== true) throw closedError(message);
       this.#answered = message.parts;
       this.#before = typeof message.entry.text === "string" ? message.entry.text : "";
     }
     this.#last = this.#answered;
+  }
+
+  /** Its newest form; asked again where the connection ends before the answer. */
+  async #get() {
+    const { timeline, sequence } = this;
+    for (;;) {
+      try {
+        return (await this.#client.call("message.get", { timeline, sequence })).message;
+      } catch (error) {
+        if (error.reason !== "connection_lost") throw error;
+      }
+    }
   }
 
   /** The outbox has the answer of the append, and forgets the message when this is done. */
@@ -288,9 +299,8 @@ export class Answer {
   async #refused(error) {
     if (error.reason === "message_closed") {
       // Who stopped it, and why.
-      const { timeline, sequence } = this;
-      const asked = await this.#client.call("message.get", { timeline, sequence }).catch(() => null);
-      if (asked?.message?.outcome) return this.#fail(closedError(asked.message));
+      const message = await this.#get().catch(() => null);
+      if (message?.outcome) return this.#fail(closedError(message));
     }
     // Nothing more can be put behind it, so its readers need not wait for more.
     if (error.reason === "too_large" || error.reason === "too_many") this.#giveUp();

@@ -79,6 +79,28 @@ def test_parts_that_nobody_takes_wait_as_one_event():
     asyncio.run(run())
 
 
+def test_a_page_with_an_open_message_is_subscribed_from():
+    async def run():
+        server = Asked()
+        followed = server.following.follow("t", {"with": ["parts"], "rewind": 1})
+        server.requests.pop()[2]({"result": HAS | {"head": 3, "messages": [message(3)]}})
+        older = server.following._want_older(followed.subscription, "t", 2)
+        _, _, answered = server.requests.pop()
+        push = {"timeline": "t", "epoch": "E1", "sequence": 2, "from": 5, "parts": 5, "text": "e"}
+        server.following.pushed("message.extended", push)  # not stored yet
+        page = [message(2) | {"open": True, "parts": 4, "entry": {"text": "abcd"}}, message(1)]
+        answered({"result": HAS | {"head": 3, "messages": page}})
+        assert await older == 2
+        (left, _, _), (method, params, answered) = server.requests
+        assert (left, method, params["open"], params["after"]) == ("unsubscribe", "subscribe", {"2": 4}, 3)
+        server.following.pushed("message.extended", push | {"from": 6, "parts": 6})  # of the subscription before
+        grown = [{"sequence": 2, "from": 5, "parts": 6, "text": "ef"}]
+        answered({"result": HAS | {"head": 3, "messages": [], "grown": grown}})
+        assert server.store.message("t", 2)["entry"]["text"] == "abcdef"
+
+    asyncio.run(run())
+
+
 def test_growths_are_few_rows_of_a_store(tmp_path):
     store = SqliteStore(tmp_path / "ann.db")
     store.apply("t", Step(Place("E1", 1, 0, 1), {1: message(1) | {"open": True, "parts": 0}}))

@@ -51,7 +51,7 @@ class Following:
         self._followed: dict[str | None, Followed] = {}
         #: Of subscriptions that the app has ended: the events of the store's content that it had not taken.
         self._left: dict[str | None, list[Event]] = {}
-        self._older = Older(store, self._live_ask, self._wait, self._commit)
+        self._older = Older(store, self._live_ask, self._wait, self._commit, self._anew)
         #: Begun anew so often, without a message in between.
         self._restarts: dict[str | None, int] = {}
 
@@ -159,6 +159,13 @@ class Following:
             raise TidelineError("the subscription has ended")
         return self._older.want(subscription, timeline, count)
 
+    def _anew(self, subscription: Subscription) -> None:
+        followed = self._followed.get(subscription.timeline)
+        is_by_name = followed is not None and subscription.timeline is not None
+        if followed is not None and is_by_name and followed.is_on and follows_parts(subscription.options):
+            self._unsubscribe(subscription.timeline)
+            self._begin(followed)
+
     def _live_ask(self, subscription: Subscription) -> Ask | None:
         """For requests that need the subscription, if it is there now."""
         followed = self._followed.get(subscription.timeline)
@@ -171,7 +178,7 @@ class Following:
         if place is not None:
             params.pop("rewind", None)
             params |= {"after": place.position, "epoch": place.epoch, "changes_after": place.changes}
-            if "parts" in params.get("with", ()) and (grow := self._store.open_messages(timeline)):
+            if follows_parts(options) and (grow := self._store.open_messages(timeline)):
                 params["open"] = {str(sequence): parts for sequence, parts in list(grow.items())[-OPEN_MAX:]}
         elif "rewind" not in params:
             params |= {"after": 0, "changes_after": 0}
@@ -424,6 +431,10 @@ class Following:
         followed = self._owner(event.timeline)
         if followed is not None:
             followed.subscription.tell(event)
+
+
+def follows_parts(options: dict[str, Any]) -> bool:
+    return "parts" in options.get("with", ())
 
 
 PUSHES: dict[str, Callable[[Following, Followed, str, dict[str, Any]], None]] = {
