@@ -11,7 +11,7 @@ export type Appended = {
   "epoch": string;
   /** The client's ID or the server's. */
   "message_id": string;
-  /** How many parts it has; only if it was to be open. */
+  /** How many parts it has; only if it was to be open. Absent from a duplicate of one that never was. */
   "parts"?: number | null;
   /** Its number. */
   "sequence": number;
@@ -25,7 +25,7 @@ export type AppendedOne = {
   "duplicate": boolean;
   /** The client's ID or the server's. */
   "message_id": string;
-  /** How many parts it has; only if it was to be open. */
+  /** How many parts it has; only if it was to be open. Absent from a duplicate of one that never was. */
   "parts"?: number | null;
   /** Its number. */
   "sequence": number;

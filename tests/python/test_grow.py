@@ -11,6 +11,9 @@ from websockets.exceptions import ConnectionClosed
 
 from client import Client, Refused, until
 from server import Server
+from test_backup import BackedUp, restored
+from test_events import Stream
+from test_partitions_served import change, numbers
 
 
 def open_message(client, timeline, open=True, entry=None, **params):
@@ -391,6 +394,158 @@ def test_a_member_gets_parts_from_joining_to_leaving(ann, ben, name):
     extend(ann, name, sequence, 2, "b")
     assert ben.push("subscription.ended")["reason"] == "forbidden"
     ben.quiet()
+
+
+def test_a_duplicate_says_whether_the_message_grows(ann, name):
+    ann.append(name, {"n": 1}, message_id="plain")
+    again = ann.call("message.append", timeline=name, entry={"n": 1}, message_id="plain", open=True)
+    assert again["duplicate"] and "parts" not in again
+
+
+def test_who_follows_parts_gets_what_is_open_whole(ann, other, name):
+    sequence = open_message(ann, name)
+    grow(ann, name, sequence, ["a", "b"])
+    closed = open_message(ann, name)
+    finish(ann, name, closed, 0)
+    copy = Copy()
+    reply = other.call("subscribe", timeline=name, **{"with": ["parts"]})
+    assert reply["messages"] == [] and [one["sequence"] for one in reply["changed"]] == [sequence]
+    copy.reply(reply)
+    grow(ann, name, sequence, ["c"], start=3)
+    while copy.text.get(sequence) != "abc":
+        copy.take(other.push())
+    other.call("unsubscribe", timeline=name)
+    # More than a reply holds: the rest comes in pushes.
+    large = [open_message(ann, name) for _ in range(6)]
+    for one in large:
+        grow(ann, name, one, ["x" * 200_000])
+    copy = Copy()
+    copy.reply(other.call("subscribe", timeline=name, changes_after=0, **{"with": ["parts"]}))
+    assert 0 < len(copy.text) < 8
+    for one in large:
+        grow(ann, name, one, ["y"], start=2)
+    while not all(copy.text.get(one, "").endswith("y") for one in large):
+        copy.take(other.push())
+    assert all(copy.text[one] == "x" * 200_000 + "y" for one in large)
+
+
+def test_all_conversations_with_parts(ann, ben, client, name):
+    client.call("timeline.create", timeline=name, members=[{"user": "ann"}, {"user": "ben"}])
+    sequence = open_message(ann, name)
+    grow(ann, name, sequence, ["a", "b"])
+    until(lambda: any(one["timeline"] == name for one in ben.call("conversation.list", limit=1000)["conversations"]))
+    copy, more = Copy(), True
+    ben.call("subscribe", conversations=True, **{"with": ["parts"]})
+    while more:
+        told = ben.push("subscribed")
+        more = told["more"]
+        if name in told["timelines"]:
+            copy.reply(told["timelines"][name])
+    assert copy.text == {sequence: "ab"}
+    grow(ann, name, sequence, ["c"], start=3)
+    while copy.text[sequence] != "abc":
+        copy.take(ben.push())
+
+
+def test_what_is_hidden_grows_no_more(server, ann, ben, client, name):
+    client.call("timeline.create", timeline=name, members=[{"user": "ann"}, {"user": "ben"}])
+    ben.call("subscribe", timeline=name, **{"with": ["parts"]})
+    first, second = open_message(ann, name), open_message(ann, name)
+    grow(ann, name, first, ["a"])
+    grow(ann, name, second, ["x"])
+    copy = Copy()
+    while copy.parts != {first: 1, second: 1}:
+        copy.take(ben.push())
+    with Client(server, user="ben") as phone:
+        phone.call("message.hide", timeline=name, sequences=[first])
+    grow(ann, name, first, ["b", "c"], start=2)
+    grow(ann, name, second, ["y"], start=2)
+    while copy.text[second] != "xy":
+        copy.take(ben.push())
+    assert copy.text[first] == "a"
+    # Nor for one who comes back.
+    for places in ({}, {str(first): 1}):
+        ben.call("unsubscribe", timeline=name)
+        reply = ben.call("subscribe", timeline=name, open=places, **{"with": ["parts"]})
+        told = [one["sequence"] for one in [*reply.get("grown", []), *reply.get("changed", [])]]
+        assert first not in told
+
+
+def test_a_stream_of_events_with_parts(server, ann, name):
+    copy = Copy()
+    sequence = open_message(ann, name)
+    grow(ann, name, sequence, ["a"])
+
+    def follow(stream, text):
+        while copy.text.get(sequence) != text:
+            event = stream.next()
+            if event.name == "subscribed":
+                copy.reply(event.data["timelines"][name])
+            else:
+                copy.take({"method": event.name, "params": event.data})
+
+    with Stream(server, f"timeline={name}&with=parts") as stream:
+        follow(stream, "a")
+        grow(ann, name, sequence, ["b", "c"], start=2)
+        follow(stream, "abc")
+        last = stream.id
+    grow(ann, name, sequence, ["d"], start=4)
+    with Stream(server, f"timeline={name}&with=parts", last) as stream:
+        follow(stream, "abcd")
+        grow(ann, name, sequence, ["e"], start=5)
+        follow(stream, "abcde")
+        finish(ann, name, sequence, 5)
+        while sequence not in copy.closed:
+            copy.take({"method": (event := stream.next()).name, "params": event.data})
+    assert copy.text[sequence] == "abcde"
+
+
+# Elsewhere
+
+
+def test_open_messages_are_in_backups_and_go_on_there(tmp_path):
+    server = BackedUp(tmp_path).start()
+    try:
+        with Client(server, user="ann") as ann:
+            sequence = open_message(ann, "t")
+            grow(ann, "t", sequence, ["a", "b"])
+        other = restored(server, server.backup(), tmp_path / "other")
+    finally:
+        server.kill()
+    try:
+        other.start()
+        with Client(other, user="ann") as ann:
+            assert get(ann, "t", sequence)["entry"]["text"] == "ab"
+            assert extend(ann, "t", sequence, 2, "b")["duplicate"]
+            grow(ann, "t", sequence, ["c"], start=3)
+            assert finish(ann, "t", sequence, 3)["message"]["entry"]["text"] == "abc"
+    finally:
+        other.kill()
+
+
+def test_open_messages_go_through_a_split_with_their_readers(own_server):
+    own_server.start()
+    names = [f"t{n}" for n in range(20)]
+    with Client(own_server, user="ann") as ann, Client(own_server) as reader:
+        copies = {name: Copy() for name in names}
+        for name in names:
+            reader.call("subscribe", timeline=name, **{"with": ["parts"]})
+            grow(ann, name, open_message(ann, name), ["a"])
+        change(own_server, "split", "0")
+        assert len(numbers(own_server)) == 2
+        for name in names:
+            assert extend(ann, name, 1, 1, "a")["duplicate"]
+            grow(ann, name, 1, ["b"], start=2)
+            finish(ann, name, 1, 2)
+        while not all(1 in copy.closed for copy in copies.values()):
+            push = reader.push()
+            copies[push["params"]["timeline"]].take(push)
+        assert {copy.text[1] for copy in copies.values()} == {"ab"}
+        for name in names:
+            open_message(ann, name, open={"idle_ms": 400})
+        until(lambda: all(get(ann, name, 2).get("abandoned") for name in names))
+    own_server.stop()
+    is_sound(own_server)
 
 
 # The end that time brings

@@ -297,8 +297,8 @@ impl Told {
 const GROUPS_MAX: usize = 64;
 /// Bytes that they may hold.
 const RING_BYTES_MAX: usize = 128 << 10;
-/// Beyond so many bytes of all timelines together no part is kept any more, and new ones are from then on: whose message
-/// grows gets room again, and what is idle loses it.
+/// Beyond so many bytes of all timelines together all parts are let go: what grows gets room again, what is idle loses
+/// it.
 const TOTAL_BYTES_MAX: usize = 32 << 20;
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod access;
 mod clock;
 mod commands;
 mod export;
+mod growth;
 mod image;
 mod members;
 mod model;
