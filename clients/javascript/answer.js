@@ -136,14 +136,17 @@ export class Answer {
     this.#last = this.#answered;
   }
 
-  /** Its newest form; asked again where the connection ends before the answer. */
+  /** Its newest form; asked again where the server can't answer now, or the connection ends before the answer. */
   async #get() {
     const { timeline, sequence } = this;
     for (;;) {
       try {
         return (await this.#client.call("message.get", { timeline, sequence })).message;
       } catch (error) {
-        if (error.reason !== "connection_lost") throw error;
+        if (!error.retry) throw error;
+        // The next call waits for a connection by itself.
+        const pause = error.reason === "connection_lost" ? 0 : this.#client.connection.pause(error.data.retry_after_ms);
+        await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
   }

@@ -17,11 +17,11 @@ const WORD_MS = Number(process.env.WORD_MS ?? 60);
 const POEM = `The tide comes in, the tide goes out,
 and what it takes it brings again:
 a bottle with a word about
-a harbour in the April rain, 🌊
+a harbour in the April rain,
 the boats that turn upon their chains,
 the light that counts from one to ten,
 and every word that here remains
-is written once, and read again.
+is written once, and read again 🌊
 `;
 
 const [port = "7072", behind = "http://127.0.0.1:7070", ...chats] = process.argv.slice(2);
