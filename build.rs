@@ -24,6 +24,7 @@ const FOLDERS: &[(&str, &str)] = &[
 const LEFT_OUT: &[&str] = &[
     "console/scripts",
     "console/test",
+    "clients/javascript/ai",
     "clients/javascript/bench.js",
     "clients/javascript/node_modules",
     "clients/javascript/scripts",

@@ -303,7 +303,8 @@ class Play:
 
     async def step_failed(self, step):
         answer = await asyncio.wait_for(self.asked.pop(step["failed"]), self.patience)
-        if "error" not in answer or step.get("reason") not in (None, answer["error"]["reason"]):
+        wanted = {name: one for name, one in step.items() if name != "failed"}
+        if "error" not in answer or not holds(wanted, answer["error"]):
             raise Failed(f"it was answered {answer}")
 
     # What the server is asked, and what it says.
@@ -349,6 +350,10 @@ class Play:
 
     async def step_push(self, step):
         await self.server.say({"method": step["push"], "params": spelled(step["params"])})
+
+    async def step_extended(self, step):
+        """Parts of message 1, or what is said to be some."""
+        await self.server.say({"method": "message.extended", "params": {"timeline": "t", "epoch": "E1", "sequence": 1} | step["extended"]})
 
     async def step_frame(self, step):
         """Text as it is."""
@@ -416,6 +421,13 @@ class Play:
         self.seen = 0
         await self.open()
 
+    async def step_again(self, step):
+        """The line is cut, or the client is killed and subscribes again."""
+        if step["again"] == "cut":
+            return await self.step_cut(step)
+        await self.step_kill(step)
+        await self.step_do({"do": "subscribe", "timeline": "t", "with": step["with"]})
+
     async def step_stays_away(self, _):
         count = len(self.server.connections)
         await self.adapter.call("dump")
@@ -436,7 +448,7 @@ class Play:
         while self.seen < len(self.adapter.events):
             event = self.adapter.events[self.seen]
             self.seen += 1
-            if event["event"] in ("message", "changed", "older", "too_old", "reset", "ended", "closed", "refused", "stopped", "signal", "receipt"):
+            if event["event"] in ("message", "changed", "extended", "older", "too_old", "reset", "ended", "closed", "refused", "stopped", "signal", "receipt"):
                 return event
         return None
 

@@ -15,7 +15,7 @@ CLIENTS = {
     "python": [sys.executable, str(HERE / "adapters" / "python.py")],
     "javascript": [os.environ.get("TIDELINE_NODE", "node"), str(HERE / "adapters" / "javascript.mjs")],
 }
-BUGS = ("no_gap_check", "new_ids", "older_wins", "page_as_it_came")
+BUGS = ("no_gap_check", "new_ids", "older_wins", "page_as_it_came", "part_grows_on")
 
 
 def adapter(client, package=None):

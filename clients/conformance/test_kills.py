@@ -1,5 +1,5 @@
 """Each client against the real server through a line that breaks, with kills of both: at the end each store equals
-`tideline dump`, and nothing that was sent is missing or there twice.
+`tideline dump`, and nothing that was sent is missing or there twice, no token of a message that grows either.
 
 `TIDELINE_KILLS` says how many; few by default.
 """
@@ -14,11 +14,17 @@ import time
 import pytest
 
 import suite
+from harness import Failed
 from proxy import Proxy
 from server import Server
 
 KILLS = int(os.environ.get("TIDELINE_KILLS", "4"))
 ROOMS = ("room/1", "room/2")
+#: Here messages grow.
+ANSWERS = "answers/1"
+ALL = (*ROOMS, ANSWERS)
+#: Of one that grows.
+TOKENS = 15 * KILLS
 PATIENCE = 60
 
 
@@ -33,13 +39,16 @@ class Person:
         #: IDs of messages that must be there in the end: answered, or seen in the outbox.
         self.promised = set()
         self.pending = {}
+        #: Another one after each kill, None in between.
+        self.life = None
         self.calls = []
 
     async def begin(self):
         await self.adapter.start()
         url = f"ws://127.0.0.1:{self.port}/v1/connect"
         await self.adapter.call("open", url=url, store=self.store, user=self.user, delay_ms=[1, 50])
-        self.subscribing = [self.adapter.send("subscribe", timeline=room) for room in ROOMS]
+        self.subscribing = [self.adapter.send("subscribe", timeline=room, **{"with": ["parts"]}) for room in ALL]
+        self.life = object()
 
     def write(self, count):
         for _ in range(count):
@@ -48,6 +57,33 @@ class Person:
             entry = {"text": f"{self.user} {self.sent}", "big": {"$integer": str(2**62 + self.sent)}}
             room = ROOMS[self.sent % 2]
             self.pending[message_id] = self.adapter.send("append", timeline=room, entry=entry, message_id=message_id)
+
+    async def recite(self):
+        """Writes an answer token by token, and goes on with it after each kill. Returns its text."""
+        answer, at, has_ended = f"{self.user}-answer", None, False
+        tokens = [f"{answer}:{n} " for n in range(TOKENS)]
+        while True:
+            life = self.life
+
+            async def ask(do, life=life, **params):
+                if life is None or life is not self.life:
+                    raise Failed("the adapter ended")
+                return await self.adapter.call(do, answer=answer, **params)
+
+            try:
+                at = await ask("grow", timeline=ANSWERS, message_id=answer, entry={"by": self.user})
+                for token in tokens[at["text"].count(" ") :]:
+                    await ask("write", text=token)
+                    await asyncio.sleep(0.01)
+                has_ended = True
+                await ask("finish")
+                return "".join(tokens)
+            except Failed as error:
+                if has_ended and "message_closed" in str(error):
+                    return "".join(tokens)
+                if str(error) != "the adapter ended":
+                    raise AssertionError(f"{answer} behind {at}") from error
+                await asyncio.sleep(0.02)
 
     async def change(self, rng):
         """Edits, deletions and reactions; they may fail, as what they are of may not be there."""
@@ -78,6 +114,7 @@ class Person:
         await asyncio.wait_for(sent(), PATIENCE)
 
     async def kill(self):
+        self.life = None
         await self.adapter.kill()
         self.settle()
         await self.begin()
@@ -96,11 +133,11 @@ class Person:
         until = asyncio.get_running_loop().time() + PATIENCE
         while True:
             dump = await self.adapter.call("dump")
-            stored = {room: dump["timelines"].get(room, {"messages": []})["messages"] for room in ROOMS}
-            if not dump["outbox"] and all(list(map(without_users, stored[room])) == whole[room] for room in ROOMS):
+            stored = {room: dump["timelines"].get(room, {"messages": []})["messages"] for room in ALL}
+            if not dump["outbox"] and all(list(map(without_users, stored[room])) == whole[room] for room in ALL):
                 return stored
             if asyncio.get_running_loop().time() > until:
-                for room in ROOMS:
+                for room in ALL:
                     stored[room] = list(map(without_users, stored[room]))
                     assert stored[room] == whole[room], (self.user, room)
                 raise AssertionError(f"unanswered: {dump['outbox']}")
@@ -132,8 +169,8 @@ def await_killed(server):
 
 def ranges(server):
     """What the server shows of each room."""
-    found = {room: [] for room in ROOMS}
-    for room in ROOMS:
+    found = {room: [] for room in ALL}
+    for room in ALL:
         place = 1
         while place is not None:
             page = ask(server, "message.range", timeline=room, **{"from": place}, limit=1000)
@@ -145,7 +182,7 @@ def ranges(server):
 def dumped(server):
     ran = subprocess.run([server.binary, "dump", server.data], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    found = {room: [] for room in ROOMS}
+    found = {room: [] for room in ALL}
     for line in ran.stdout.splitlines():
         said = json.loads(line)
         if "message" in said:
@@ -166,6 +203,7 @@ async def run(client, package, folder, seed):
         for person in people:
             person.write(4)
             await asyncio.wait_for(asyncio.gather(*person.subscribing, *person.pending.values()), PATIENCE)
+        reciting = asyncio.gather(*(person.recite() for person in people))
         for kill in range(KILLS):
             for person in people:
                 person.write(rng.randint(1, 20))
@@ -180,6 +218,7 @@ async def run(client, package, folder, seed):
             else:
                 await rng.choice(people).kill()
         proxy.delay = 0.0
+        texts = await asyncio.wait_for(reciting, PATIENCE)
         for person in people:
             await person.at_rest()
         await asyncio.to_thread(await_killed, server)
@@ -189,7 +228,7 @@ async def run(client, package, folder, seed):
             await person.adapter.call("close")
             await person.adapter.end()
         server.stop()
-        return people, dumps, dumped(server)
+        return people, dumps, dumped(server), texts
     finally:
         for person in people:
             await person.adapter.kill()
@@ -203,12 +242,14 @@ def test_each_store_equals_the_dump(packages, client, tmp_path):
         pytest.skip(f"there is no client for {client}")
     seed = random.randrange(1 << 32)
     print("seed", seed)
-    people, dumps, whole = asyncio.run(run(client, packages[client], tmp_path, seed))
+    people, dumps, whole, texts = asyncio.run(run(client, packages[client], tmp_path, seed))
     for person, dump in zip(people, dumps, strict=True):
-        for room in ROOMS:
+        for room in ALL:
             stored = [without_users(one) for one in dump[room]]
             assert stored == [without_users(one) for one in whole[room]], (person.user, room)
-    ids = [one["message_id"] for room in ROOMS for one in whole[room]]
+    assert sorted(one["entry"]["text"] for one in whole[ANSWERS]) == sorted(texts)
+    assert [one["outcome"] for one in whole[ANSWERS]] == ["done", "done"]
+    ids = [one["message_id"] for room in ALL for one in whole[room]]
     assert len(ids) == len(set(ids)), "something is there twice"
     for person in people:
         assert person.promised <= set(ids), person.promised - set(ids)

@@ -3,6 +3,7 @@
 // Owns: how connection, subscriptions, outbox and store are put together. Promises: connects by itself, at once and
 // after each loss, until it is closed or the server says not to come back. Its parts each have a file of their own.
 
+import { Answers } from "./answers.js";
 import { Connection } from "./connection.js";
 import { Conversations } from "./conversations.js";
 import { over, TidelineError } from "./errors.js";
@@ -15,6 +16,7 @@ import { decode, decodeMessage, encode } from "./values.js";
 export class Client extends Events {
   #connection;
   #outbox;
+  #answers;
   #subscriptions = new Map();
   #earlier = new Map(); // timeline → its last subscription, as long as that writes or has something left to tell
   #ready;
@@ -35,22 +37,26 @@ export class Client extends Events {
     });
     this.#parts = {
       connection: this.#connection,
+      outbox: null,
       store: null,
       append: (...args) => this.append(...args),
+      open: (...args) => this.open(...args),
       messages: (...args) => this.messages(...args),
       call: (...args) => this.call(...args),
       told: (event, detail) => this.emit(event, detail),
       failed: (error) => this.#connection.stop({ error }),
+      closed: (timeline, message) => this.#answers.closed(timeline, message),
       gone: (subscription) => this.#gone(subscription),
     };
-    this.#outbox = new Outbox(this.#parts);
+    this.#outbox = this.#parts.outbox = new Outbox(this.#parts);
+    this.#answers = new Answers(this.#parts);
     this.#ready = this.#begin(store);
     this.#ready.catch((error) => this.#connection.stop({ error }));
   }
 
   async #begin(store) {
     this.#parts.store = await store;
-    await this.#outbox.load();
+    this.#answers.load(await this.#outbox.load());
     this.#connection.connect();
   }
 
@@ -71,7 +77,7 @@ export class Client extends Events {
 
   /**
    * Follows a timeline from where the store is; without a place there, from its beginning, or with `rewind` from its
-   * newest so many messages. `with` asks for "signals", "presence", "members", "receipts"; `replay` (true, or how many)
+   * newest so many messages. `with` asks for "signals", "presence", "members", "receipts", "parts"; `replay` (true, or how many)
    * tells stored messages first; `create: false` refuses an unknown timeline. Resolves when the server has answered, or
    * when there is none to answer: then with what the store has.
    */
@@ -92,6 +98,16 @@ export class Client extends Events {
    */
   async append(timeline, entry, options) {
     return this.#ready.then(() => this.#outbox.append(timeline, entry, options));
+  }
+
+  /**
+   * Appends a message that is written while others read it, and returns its `Answer`, to `write` to and to `finish`. All is
+   * kept and repeated as with `append`. Options: `column` ("text" if not said) and `idle_ms`, as in the protocol, and those
+   * of `append`; with a `message_id` that is there it goes on behind its text (`await answer.opened`).
+   */
+  open(timeline, entry = {}, options = {}) {
+    if (this.#connection.isOver) throw over(this.state);
+    return this.#answers.open(timeline, entry, options, this.#ready);
   }
 
   /** Messages that are not answered yet. */
@@ -146,6 +162,7 @@ export class Client extends Events {
   #opened() {
     for (const subscription of [...this.#subscriptions.values()]) subscription.resume();
     this.#outbox.resume();
+    this.#answers.resume();
   }
 
   #became(detail) {
@@ -177,6 +194,7 @@ export class Client extends Events {
   #over(state) {
     for (const subscription of [...this.#subscriptions.values()]) subscription.close(over(state));
     this.#outbox.stop(over(state));
+    this.#answers.stop(over(state));
   }
 }
 

@@ -3,7 +3,7 @@
 // Owns: what is not answered yet, and when each is sent. Promises: it is in the store before it is sent, and stays there
 // until the server has answered, so it survives a reload and a crash; a message is repeated with the same ID, so it is
 // stored once; all go out in the order of the calls, and of the changes of a timeline one at a time, so that none passes
-// another. Must not: look into what is sent.
+// another. Parts of messages lie in the store beside it. Must not: look into what is sent.
 
 import { Breach, over, TidelineError } from "./errors.js";
 import { decode, encode, encodeEntry, isCount, isObject } from "./values.js";
@@ -12,7 +12,7 @@ const UNANSWERED_MAX = 100;
 const APPEND = "message.append";
 const CHANGES = new Set([
   "message.update", "message.delete", "message.recall", "message.hide",
-  "reaction.add", "reaction.remove", "pin.add", "pin.remove", "read.set",
+  "message.stop", "reaction.add", "reaction.remove", "pin.add", "pin.remove", "read.set",
 ]);
 
 /** Whether a call is kept and repeated: a change of one timeline that comes to the same if it is made twice. */
@@ -33,13 +33,14 @@ export class Outbox {
     this.#client = client;
   }
 
-  /** What an earlier run left. */
+  /** What an earlier run left. Returns what belongs to messages that were being written. */
   async load() {
     const left = await this.#client.store.outbox();
-    for (const kept of left.sort((a, b) => a.order - b.order)) {
+    for (const kept of left.filter(({ answer }) => answer === undefined).sort((a, b) => a.order - b.order)) {
       this.#items.set(keyOf(kept), { kept, stored: true, adding: null, waiters: [] });
       this.#order = kept.order;
     }
+    return left.filter(({ answer }) => answer !== undefined);
   }
 
   /** Unanswered messages, in order: `{timeline, message_id, entry}`. */
@@ -56,8 +57,11 @@ export class Outbox {
     return Array.from(this.#items.values(), ({ kept }) => kept);
   }
 
-  /** Resolves with the server's answer: `{sequence, timestamp, message_id, epoch, duplicate}`. */
-  append(timeline, entry, { message_id = newId(), ...options } = {}) {
+  /**
+   * Resolves with the server's answer: `{sequence, timestamp, message_id, epoch, duplicate}`. The message stays in the
+   * store until `before(answer)` is done, too.
+   */
+  append(timeline, entry, { message_id = newId(), ...options } = {}, before) {
     return new Promise((resolve, reject) => {
       this.#open();
       // As it is stored: a copy that later changes of the app's objects can't reach.
@@ -66,8 +70,17 @@ export class Outbox {
       if (known && JSON.stringify(known.kept.params) !== JSON.stringify(params)) {
         throw new TidelineError("message_id_conflict", "another message with this ID is on its way", { code: 409 });
       }
-      if (known) known.waiters.push({ resolve, reject });
-      else this.#keep({ timeline, message_id, params }, [{ resolve, reject }]);
+      if (known) known.waiters.push({ resolve, reject, before });
+      else this.#keep({ timeline, message_id, params }, [{ resolve, reject, before }]);
+    });
+  }
+
+  /** The same of a message that an earlier run left. */
+  again(timeline, message_id, before) {
+    return new Promise((resolve, reject) => {
+      const known = this.#items.get(keyOf({ timeline, message_id }));
+      if (!known) throw new TidelineError("message_not_found", "its message is not in the outbox");
+      known.waiters.push({ resolve, reject, before });
     });
   }
 
@@ -175,6 +188,7 @@ export class Outbox {
   }
 
   async #done({ kept, waiters }, error, result) {
+    if (!error) await Promise.all(waiters.map(({ before }) => before?.(result))).catch((failure) => this.#client.failed(failure));
     await this.#remove(kept);
     for (const { resolve, reject } of waiters) error ? reject(error) : resolve(isMessage(kept) ? result : decode(result));
     if (waiters.length) return;
@@ -213,7 +227,7 @@ function checkAnswer(result) {
   if (!appended && !scheduled) throw new Breach("not the answer of an append");
 }
 
-const keyOf = ({ timeline, message_id }) => JSON.stringify([timeline, message_id]);
+export const keyOf = ({ timeline, message_id }) => JSON.stringify([timeline, message_id]);
 
 // Not crypto.randomUUID, which browsers have on secure pages only.
-const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+export const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");

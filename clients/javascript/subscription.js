@@ -10,17 +10,21 @@
 // rest until there is room.
 
 import { Breach, TidelineError } from "./errors.js";
+import { Open } from "./growing.js";
 import { Older } from "./older.js";
 import { Steps } from "./steps.js";
 import { Told } from "./told.js";
 import { check, checkedMessages, checkedReactions, decode, decodeMessage, isCount, isNewer, newest } from "./values.js";
 
 const WAITING_MAX = 10_000;
+/** Among so many of the newest stored messages those are looked for that are open. */
+const LOOKED_AT = 1_000;
 
 export class Subscription {
   #client; // {connection, store, failed(error), gone(subscription)}
   #options;
   #at = null; // {epoch, floor, first, after, changes}
+  #open = new Open(); // the open messages at `#at`
   #restored = false; // the store has said what it has
   #asking = false; // a subscribe is not answered yet
   #live = false; // between a subscribe's answer and its end
@@ -29,7 +33,7 @@ export class Subscription {
   #steps;
   #told;
   #older;
-  #gathered = null; // {fresh, place} of the last step, as long as more can be put to it
+  #gathered = null; // {fresh, place} or {growth, message} of the last step, as long as more can be put to it
   #waiting = 0; // frames that came and are not stored
   #resets = 0; // without a message in between
   #timer = null;
@@ -62,6 +66,11 @@ export class Subscription {
 
   append(entry, options) {
     return this.#client.append(this.timeline, entry, options);
+  }
+
+  /** A message that is written while others read it; see `Client.open`. */
+  open(entry, options) {
+    return this.#client.open(this.timeline, entry, options);
   }
 
   /** Stored messages, oldest first: `{from, to, limit, newest}`. */
@@ -122,10 +131,15 @@ export class Subscription {
       for (const [event, detail] of left) this.#told.emit(event, detail);
     }
     if (this.#closed) return;
+    if (place && this.#wantsParts) this.#open.take(await store.range(this.timeline, { limit: LOOKED_AT, newest: true }));
     this.#at = place;
     this.#restored = true;
     this.#ask();
     if (connection.isAway) this.away();
+  }
+
+  get #wantsParts() {
+    return this.#options.with?.includes("parts") === true;
   }
 
   /** There is no server to ask: what the store has is there, and the rest comes when there is. */
@@ -158,7 +172,7 @@ export class Subscription {
     const { rewind, create, with: wanted } = this.#options;
     const asked = this.#at;
     const from = asked
-      ? { after: asked.after, epoch: asked.epoch, changes_after: asked.changes }
+      ? { after: asked.after, epoch: asked.epoch, changes_after: asked.changes, open: this.#wantsParts ? this.#open.places : undefined }
       : rewind === undefined
         ? { after: 0, changes_after: 0 }
         : { rewind };
@@ -241,12 +255,18 @@ export class Subscription {
     const { fresh, copies, last } = this.#sorted(messages, after);
     if (last > head) throw new Breach("a message above the head");
     this.#known(changed, last);
+    const open = this.#open.copy();
+    const followed = open.take([...fresh, ...copies, ...changed]);
+    open.drop(floor);
+    const grown = (reply.grown ?? []).map((growth) => [growth, open.extend(growth)]);
+    this.#open = open;
     this.#at = { epoch, floor, first, after: last, changes: Math.max(asked?.changes ?? 0, change_head) };
     this.#live = true;
     this.head = head;
     if (fresh.length) this.#resets = 0;
     const told = state === "too_old" ? [["too_old", { timeline: this.timeline, floor }]] : [];
-    this.#apply(fresh, [...copies, ...changed], told);
+    this.#apply(fresh, [...copies, ...changed], told, followed);
+    for (const [growth, message] of grown) this.#grow(growth, message);
     this.#later(() => {
       this.#answer?.resolve(this);
       this.#answer = null;
@@ -270,6 +290,7 @@ export class Subscription {
     if (this.#at === null) return;
     const { epoch } = this.#at;
     this.#at = null;
+    this.#open = new Open();
     this.#later(async () => {
       await this.#client.store.forget(this.timeline, epoch);
       this.#told.emit("reset", { timeline: this.timeline, reason });
@@ -282,6 +303,7 @@ export class Subscription {
     if (this.#isFull) return this.#pause();
     if (method === "message") this.#messagePushed(params);
     else if (method === "message.changed" || method === "reaction") this.#changePushed(method, params);
+    else if (method === "message.extended") this.#extendedPushed(params);
     else if (method === "subscription.ended") this.#ended(params);
     else this.#later(() => this.#told.emit(method, decode(params)));
   }
@@ -302,7 +324,13 @@ export class Subscription {
     this.#at = { ...this.#at, after: last };
     this.head = Math.max(params.head, last);
     if (fresh.length) this.#resets = 0;
-    this.#apply(fresh, copies, []);
+    this.#apply(fresh, copies, [], this.#open.take([...fresh, ...copies]));
+  }
+
+  #extendedPushed(params) {
+    check(params, { epoch: "epoch" });
+    this.#ofThisEpoch(params);
+    this.#grow(params, this.#open.extend(params));
   }
 
   #changePushed(method, params) {
@@ -311,7 +339,7 @@ export class Subscription {
     const messages = method === "reaction" ? checkedReactions(params.messages) : checkedMessages(params.messages);
     this.#known(messages, this.#at.after);
     this.#at = { ...this.#at, changes: Math.max(this.#at.changes, params.change_head) };
-    this.#apply([], messages, []);
+    this.#apply([], messages, [], this.#open.take(messages));
   }
 
   #ofThisEpoch({ epoch }) {
@@ -346,25 +374,26 @@ export class Subscription {
     else this.#askLater();
   }
 
-  /** Stores messages and the place as they are now, then tells the app. */
-  #apply(fresh, changed, told) {
+  /** Stores messages and the place as they are now, then tells the app; `followed` are those that were open here. */
+  #apply(fresh, changed, told, followed) {
     this.#waiting += 1;
+    for (const message of followed) if (message.open !== true) this.#client.closed(this.timeline, message);
     this.#older.changed(changed);
     const last = this.#gathered;
-    if (last && !changed.length && !told.length) {
+    if (last?.fresh && !changed.length && !told.length) {
       for (const message of fresh) last.fresh.push(message);
       last.place = this.#at;
       last.frames += 1;
       return;
     }
     const batch = { fresh, place: this.#at, frames: 1 };
-    this.#later(() => this.#store(batch, changed, told), changed.length ? null : batch);
+    this.#later(() => this.#store(batch, changed, told, followed), changed.length ? null : batch);
   }
 
-  async #store(batch, changed, told) {
+  async #store(batch, changed, told, followed) {
     if (this.#gathered === batch) this.#gathered = null;
     const { fresh, place } = batch;
-    const newer = changed.length ? await this.#newer(changed, fresh) : [];
+    const newer = changed.length ? await this.#newer(changed, fresh, followed) : [];
     await this.#client.store.apply(this.timeline, place, newer.length ? [...fresh, ...newer] : fresh);
     this.#waiting -= batch.frames;
     for (const [event, detail] of told) this.#told.emit(event, detail);
@@ -374,13 +403,42 @@ export class Subscription {
     this.#room();
   }
 
-  /** Of `changed` those that are newer than the copies that are stored, merged with them. */
-  async #newer(changed, fresh) {
+  /** Stores parts that came to a message, then tells the app. Without a message there are none. */
+  #grow({ sequence, from, parts, text }, message) {
+    if (message === null) return;
+    this.#waiting += 1;
+    const last = this.#gathered;
+    if (last?.growth?.sequence === sequence) {
+      Object.assign(last.growth, { parts, text: last.growth.text + text });
+      last.message = message;
+      last.frames += 1;
+      return;
+    }
+    const batch = { growth: { epoch: this.#at.epoch, sequence, from, parts, text }, message, frames: 1 };
+    this.#later(() => this.#storeGrowth(batch), batch);
+  }
+
+  async #storeGrowth(batch) {
+    if (this.#gathered === batch) this.#gathered = null;
+    const { growth, message } = batch;
+    const { from, parts, text } = growth;
+    await this.#client.store.grow(this.timeline, growth, message);
+    this.#waiting -= batch.frames;
+    this.#told.emit("extended", { timeline: this.timeline, message: decodeMessage(message), from, parts, text });
+    this.#room();
+  }
+
+  /**
+   * Of `changed` those that are newer than the copies that are stored, merged with them. Of messages that were open here
+   * another tab may have stored the end first.
+   */
+  async #newer(changed, fresh, followed) {
+    const were_open = new Set(followed.map(({ sequence }) => sequence));
     const copies = new Map(fresh.map((message) => [message.sequence, message]));
     const newer = [];
     for (const message of changed) {
       const copy = copies.get(message.sequence) ?? (await this.#client.store.get(this.timeline, message.sequence));
-      if (copy === null || !isNewer(message, copy)) continue;
+      if (copy === null || !(isNewer(message, copy) || (were_open.has(message.sequence) && !isNewer(copy, message)))) continue;
       const merged = newest(copy, message);
       copies.set(message.sequence, merged);
       newer.push(merged);

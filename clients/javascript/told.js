@@ -2,12 +2,15 @@
 //
 // Owns: the events that the app has not got yet, and the oldest message that it has got. Promises: events wait for the
 // first listener; each is given once, in order; after `close` none is, also not the rest of a frame. What is left then
-// and comes of the store's content is for the next subscription. Must not: know what the app does with it.
+// and comes of the store's content is for the next subscription. Parts of a message that wait are one event. Must not:
+// know what the app does with it.
 
+import { TidelineError } from "./errors.js";
 import { Events } from "./events.js";
+import { Growths } from "./growing.js";
 
 /** These come of the store's content; the others are of the moment. */
-const STORED = new Set(["message", "changed", "older", "reset", "too_old"]);
+const STORED = new Set(["message", "changed", "extended", "older", "reset", "too_old"]);
 
 export class Told extends Events {
   #waiting = [];
@@ -16,6 +19,8 @@ export class Told extends Events {
   #state = "new"; // "listened" from the first listener on, "closed"
   #telling = false;
   #emptied;
+  #extended = new Map(); // sequence → its event that waits, if no other one of it came since
+  #growths = new Growths();
   /** The sequence of the oldest message that the app was told of this history; null = of none. */
   shown = null;
 
@@ -52,13 +57,30 @@ export class Told extends Events {
     else if (event === "message") this.shown ??= detail.sequence;
     else if (event === "reset" || event === "too_old") this.shown = null;
     if (!this.#kept) return;
-    this.#waiting.push([event, detail]);
+    if (!this.#joins(event, detail)) this.#waiting.push([event, detail]);
     if (this.#state === "listened" && !this.#telling) this.#tell();
+  }
+
+  /** Whether it went into an event that waits. */
+  #joins(event, detail) {
+    if (event !== "extended") {
+      if (STORED.has(event)) this.#extended.clear();
+      return false;
+    }
+    const { sequence } = detail.message;
+    const waits = this.#extended.get(sequence);
+    if (waits) Object.assign(waits, detail, { from: waits.from, text: waits.text + detail.text });
+    else this.#extended.set(sequence, detail);
+    return waits !== undefined;
   }
 
   #tell() {
     this.#telling = true;
-    while (this.#state === "listened" && this.size > 0) super.emit(...this.#waiting[this.#next++]);
+    while (this.#state === "listened" && this.size > 0) {
+      const [event, detail] = this.#waiting[this.#next++];
+      if (event === "extended") this.#extended.delete(detail.message.sequence);
+      super.emit(event, this.#growths.told(event, detail));
+    }
     this.#telling = false;
     if (this.#state === "closed") return;
     [this.#waiting, this.#next] = [[], 0];
@@ -67,5 +89,6 @@ export class Told extends Events {
 
   close() {
     this.#state = "closed";
+    this.#growths.end(new TidelineError("closed", "the subscription was closed"));
   }
 }

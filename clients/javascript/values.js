@@ -86,8 +86,11 @@ export function decodeMessage(message) {
   return entry === message.entry ? message : { ...message, entry };
 }
 
-/** Whether `change` is of a later state of the message than `copy`. */
-export const isNewer = (change, copy) => (change.change ?? 0) > (copy.change ?? 0);
+/** Whether `change` is of another state of the message than `copy`, and a later one; of an open one the parts count too. */
+export const isNewer = (change, copy) => (change.change ?? 0) > (copy.change ?? 0) || hasOtherParts(change, copy);
+
+const hasOtherParts = (change, copy) =>
+  change.open === true && change.parts !== copy.parts && (change.change ?? 0) === (copy.change ?? 0);
 
 /** The copy with a later state laid on it: a whole message, or only its reactions. */
 export function newest(copy, change) {
@@ -96,6 +99,12 @@ export function newest(copy, change) {
   const { reactions } = change;
   return Object.keys(reactions).length ? { ...rest, change: change.change, reactions } : { ...rest, change: change.change };
 }
+
+/** An open message with the parts that came behind its text. */
+export const grown = (message, { parts, text }) => {
+  const before = typeof message.entry.text === "string" ? message.entry.text : "";
+  return { ...message, parts, entry: { ...message.entry, text: before + text } };
+};
 
 /** The messages of a frame, all as they must be; else a breach. */
 export const checkedMessages = (messages) => each(messages, checkedMessage);
@@ -129,7 +138,7 @@ function canBeKept(value, deeper) {
 
 function isMessage(message) {
   if (!isObject(message)) return false;
-  const { sequence, timestamp, message_id, entry, change = null, sender = null, reactions = null } = message;
+  const { sequence, timestamp, message_id, entry, change = null, sender = null, reactions = null, open = null, parts = null } = message;
   const gone = message.deleted === true || message.hidden === true;
   return (
     isCount(sequence) &&
@@ -139,6 +148,8 @@ function isMessage(message) {
     (change === null || isCount(change)) &&
     (sender === null || typeof sender === "string") &&
     (reactions === null || isObject(reactions)) &&
+    (parts === null || isCount(parts)) &&
+    (open === null || open === false || (open === true && parts !== null && isObject(entry))) &&
     (isObject(entry) || (gone && (entry ?? null) === null))
   );
 }

@@ -1,18 +1,18 @@
 // Serves the console and the demo from these folders, and passes all else on to a running server: for developing, as
-// the binary carries what it was built with.  node console/scripts/serve.js [PORT] [http://127.0.0.1:7070]
+// the binary carries what it was built with.  node console/scripts/serve.js [PORT] [http://127.0.0.1:7070] [/PREFIX/=FOLDER …]
 //
 // Owns: nothing. Promises: the headers are those of the binary, so what works here works there. Must not: be served.
 
 import { createReadStream, existsSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { connect } from "node:net";
-import { extname, join, normalize } from "node:path";
+import { extname, normalize, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const [port = "7071", behind = "http://127.0.0.1:7070"] = process.argv.slice(2);
+const [port = "7071", behind = "http://127.0.0.1:7070", ...more] = process.argv.slice(2);
 const { hostname, port: behind_port } = new URL(behind);
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const FOLDERS = [["/console/client/", "clients/javascript/"], ["/console/", "console/"], ["/demo/", "console/demo/"]];
+const FOLDERS = [...more.map((one) => one.split("=")), ["/console/client/", "clients/javascript/"], ["/console/", "console/"], ["/demo/", "console/demo/"]];
 const TYPES = { ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml" };
 const HEADERS = {
   "content-security-policy":
@@ -31,7 +31,7 @@ const server = createServer((asked, answer) => {
   if (path === "/") return answer.writeHead(302, { location: "/console/" }).end();
   if (!found) return pass(asked, answer);
   const [prefix, folder] = found;
-  const file = join(root, folder, normalize(`/${path.slice(prefix.length) || "index.html"}`));
+  const file = resolve(root, folder, `.${normalize(`/${path.slice(prefix.length) || "index.html"}`)}`);
   if (!existsSync(file) || !TYPES[extname(file)]) return answer.writeHead(404).end("no such file");
   answer.writeHead(200, { ...HEADERS, "content-type": TYPES[extname(file)] });
   createReadStream(file).pipe(answer);

@@ -165,9 +165,9 @@ async function chromium() {
   return browser;
 }
 
-/** A page of the console. `theme` "light" or "dark"; `path` is opened; `key` is known to it. */
-export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null, first = null } = {}) {
-  const context = await (await chromium()).createBrowserContext();
+/** A page of the console. `theme` "light" or "dark"; `path` is opened; `key` is known to it; `beside` is a page, of which it is another tab. */
+export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null, first = null, beside = null } = {}) {
+  const context = beside?.browserContext() ?? (await (await chromium()).createBrowserContext());
   const page = await context.newPage();
   page.errors = [];
   page.quiet = () => page.errors.splice(0);
@@ -183,6 +183,18 @@ export async function openPage(server, path = "/console/", { theme = "light", wi
   if (key) await page.evaluateOnNewDocument((known) => sessionStorage.setItem("tideline.key", known), key);
   await page.goto(path.startsWith("about:") ? path : `${server.page}${path}`);
   return page;
+}
+
+/** The example of `clients/javascript/ai` in front of a server, with its model, which takes so long for a word. */
+export async function startChat(server, word_ms) {
+  const port = await freePort();
+  const env = { ...OWN_ENV, TIDELINE_MODULES: folder, WORD_MS: String(word_ms), MODEL_STORE: join(server.folder, "model.store") };
+  const example = join(import.meta.dirname, "../../clients/javascript/ai/example/serve.js");
+  const child = spawn(process.execPath, [example, String(port), server.url], { stdio: process.env.TIDELINE_LOUD ? "inherit" : "ignore", env });
+  ending.push(() => child.kill());
+  const page = `http://127.0.0.1:${port}`;
+  await until("the example is served", async () => (await fetch(`${page}/chat/`)).ok);
+  return { page };
 }
 
 /** Presses keys one after the other; "type:TEXT" types a text. */

@@ -4,7 +4,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { blockPartition, deafReader, end, openPage, press, reads, sleep, startServer } from "./bed.js";
+import { blockPartition, deafReader, end, openPage, press, reads, sleep, startChat, startServer } from "./bed.js";
 import { fillHarbour, load } from "./harbour.js";
 import { createTable } from "./tablestore.js";
 
@@ -126,6 +126,28 @@ await make(["demo"], async (shoot) => {
   await says("ben", "On their way", "Second tug: Käthe");
   await says("ann", "Ben, do you read?");
   await shoot(page, "demo");
+});
+
+await make(["chat"], async (shoot) => {
+  const server = await startServer();
+  const chat = await startChat(server, 40);
+  const page = await openPage(chat, "/chat/", { height: 520 });
+  const other = await openPage(chat, "/chat/", { beside: page });
+  const asks = async (text) => {
+    await page.bringToFront();
+    await reads(page, "Live", ".state");
+    await page.focus(".pane input");
+    await press(page, `type:${text}`, "Enter");
+  };
+  await asks("What does the tide do?");
+  await reads(other, "turn upon", ".talk");
+  await other.$eval("#stop", (button) => button.click());
+  await reads(page, "stopped by ann", ".talk");
+  await asks("Again, please. I'll reload in the middle");
+  await sleep(900);
+  await page.reload();
+  await reads(page, /turn upon[^]*turn upon/, ".talk");
+  await shoot(page, "chat");
 });
 
 await make(["table-range"], async (shoot) => {

@@ -25,7 +25,7 @@ from shell import free_port
 
 PAGES = sorted(
     str(path.relative_to(ROOT))
-    for pattern in ("*.md", "docs/*.md", "clients/*/README.md", "load/**/README*", "grafana/README.md", "packaging/README.md")
+    for pattern in ("*.md", "docs/*.md", "clients/*/README.md", "clients/javascript/ai/README.md", "load/**/README*", "grafana/README.md", "packaging/README.md")
     for path in ROOT.glob(pattern)
 )
 # They are made from the schemas and the catalogue, whose tests hold every example of theirs.
@@ -41,6 +41,7 @@ IN_CENTRIFUGE = "tests/centrifuge/test_node.py runs it, beside the SDKs that it 
 IN_TABLESTORE = "tests/tablestore/test_langgraph.py runs it, beside the packages that it needs"
 IN_LLAMA_INDEX = "tests/llama_index/ runs it, beside the packages that it needs"
 IN_PACKAGES = "tests/packages/ does it, where what it needs is installed"
+IN_CONSOLE = "tests/console/chat.test.js runs it, beside the SDK that it needs"
 IN_CLIENTS = "clients/javascript/test packs, installs and runs it"
 # Of a page, what a command or a block begins with, and why it is not run.
 NOT_RUN = {
@@ -138,13 +139,21 @@ NOT_RUN = {
     "clients/javascript/README.md": {
         "npm": IN_CLIENTS,
         "import { createInterface": IN_CLIENTS,
+        "const answer = client.open": PIECE,
         "const timeline = await": PIECE,
     },
     "clients/python-langgraph/README.md": {
         "pip install": IN_TABLESTORE,
         "from typing": IN_TABLESTORE,
     },
+    "clients/javascript/ai/README.md": {
+        "npm": IN_CONSOLE,
+        "import { Chat, useChat }": PIECE,
+        "import { streamText": PIECE,
+        "node example/serve.js": IN_CONSOLE,
+    },
     "clients/python/README.md": {
+        "async with client.open(": PIECE,
         "async with client.open_stream": PIECE,
     },
     "grafana/README.md": {

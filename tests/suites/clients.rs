@@ -29,9 +29,12 @@ fn suites_of_the_clients() {
     let folders = bin.map(PathBuf::from).into_iter();
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)));
     let path = path.expect("a path made of a path");
+    // Whether the binary has what the clients' tests break.
+    let faults = if cfg!(feature = "faults") { "1" } else { "0" };
     Python::with("python-suite", &format!("{tests}/python/requirements.txt")).run_suite(
         "../clients",
         &[
+            ("TIDELINE_FAULTS", OsStr::new(faults)),
             ("TIDELINE_NODE", node.as_os_str()),
             ("TIDELINE_NPM", OsStr::new(&npm)),
             ("PATH", &path),

@@ -16,15 +16,17 @@ const BUGS = {
   new_ids: ["outbox.js", "item.asked = false;\n    this.#send", "item.kept.params.message_id = newId();\n    this.#send"],
   older_wins: ["values.js", "(change.change ?? 0) > (copy.change ?? 0)", "true"],
   page_as_it_came: ["older.js", "for (const change of below)", "for (const change of [])"],
+  part_grows_on: ["answer.js", "if (last && !last.sent && ", "if (last && "],
 };
 
-const EVENTS = ["message", "changed", "older", "too_old", "reset", "ended"];
+const EVENTS = ["message", "changed", "extended", "older", "too_old", "reset", "ended"];
 const PUSHES = ["signal", "presence", "receipt", "member.changed", "timeline.changed", "conversation.changed"];
 
 let client = null;
 let store = null;
 let opened = null;
 const subscriptions = new Map();
+const answers = new Map();
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line, wire)}\n`);
 
@@ -36,7 +38,7 @@ function wire(name, value) {
 
 /** A store that takes up to so long for whatever it is asked. */
 function slowly(store, ms) {
-  for (const name of ["place", "get", "range", "apply", "forget"]) {
+  for (const name of ["place", "get", "range", "apply", "grow", "forget"]) {
     const quick = store[name].bind(store);
     store[name] = async (...args) => {
       await new Promise((resolve) => setTimeout(resolve, Math.random() * ms));
@@ -102,6 +104,17 @@ const commands = {
     return {};
   },
   append: ({ timeline, entry, message_id }) => client.append(timeline, entry, message_id ? { message_id } : {}),
+  async grow({ answer: name, timeline, entry, message_id }) {
+    const answer = client.open(timeline, entry, { message_id });
+    answers.set(name, answer);
+    const { text, parts } = message_id ? await answer.opened : answer;
+    return { text, parts };
+  },
+  async write({ answer, text }) {
+    await answers.get(answer).write(text);
+    return {};
+  },
+  finish: async ({ answer, ...how }) => ({ message: await answers.get(answer).finish(how) }),
   call: async ({ method, params }) => ({ result: await client.call(method, params ?? {}) }),
   async dump() {
     // Writes go to the file in order: what is told is on disk, and no kill takes it back.
@@ -113,7 +126,7 @@ const commands = {
       Object.defineProperty(timelines, timeline, { value: whole, enumerable: true });
     }
     const kept = (await store.outbox()).sort((a, b) => a.order - b.order);
-    const outbox = kept.filter(({ method }) => !method).map(({ timeline, message_id, params }) => ({ timeline, message_id, entry: params.entry }));
+    const outbox = kept.filter(({ method, answer }) => !method && !answer).map(({ timeline, message_id, params }) => ({ timeline, message_id, entry: params.entry }));
     const changes = kept.filter(({ method }) => method).map(({ method, params }) => ({ method, params }));
     return { timelines, outbox, changes };
   },
@@ -130,7 +143,8 @@ async function obey({ id, do: name, ...params }) {
     const ready = await opened;
     say({ id, ok: name === "open" ? ready : await commands[name](params) });
   } catch (error) {
-    say({ id, error: { reason: error.reason ?? error.name, message: error.message } });
+    const { stopped_by, why } = error.data ?? {};
+    say({ id, error: { reason: error.reason ?? error.name, message: error.message, stopped_by, why } });
   }
 }
 

@@ -13,12 +13,12 @@ import time
 sys.path.insert(0, os.environ.get("TIDELINE_CLIENT") or os.path.join(os.path.dirname(__file__), "..", "..", "python"))
 
 import tideline  # noqa: E402
-from tideline import older, outbox, place  # noqa: E402
+from tideline import answers, older, outbox, place  # noqa: E402
 
 #: Between the return of `subscribe` and the first look at its events.
 LATE_S = 0.03
 #: What `closes_after` counts.
-HEARD = ("message", "changed", "older", "too_old", "reset", "ended")
+HEARD = ("message", "changed", "extended", "older", "too_old", "reset", "ended")
 
 
 def slowly(store, ms):
@@ -67,6 +67,8 @@ def plant(bug):
     elif bug == "page_as_it_came":
         after_page = older.after_page
         older.after_page = lambda at, page, below: after_page(at, page, [])
+    elif bug == "part_grows_on":
+        answers.Writing.joinable = property(lambda writing: writing.rows[-1] if writing.rows else None)
     elif bug == "new_ids":
         tideline.client.Outbox = NewIds
     else:
@@ -82,6 +84,7 @@ class Adapter:
     def __init__(self):
         self.client = None
         self.subscriptions = {}
+        self.answers = {}
         self.tasks = set()
 
     def spawn(self, coroutine):
@@ -95,7 +98,10 @@ class Adapter:
             say({"id": number, "ok": await getattr(self, f"do_{name}")(**command)})
         except (tideline.TidelineError, ValueError, KeyError) as error:
             reason = getattr(error, "reason", None) or type(error).__name__
-            say({"id": number, "error": {"reason": reason, "message": str(error)}})
+            told = {"reason": reason, "message": str(error)}
+            if isinstance(error, tideline.MessageClosed):
+                told |= {"stopped_by": error.stopped_by, "why": error.why}
+            say({"id": number, "error": told})
 
     async def do_open(self, url, store, delay_ms, patience_ms=10_000, user=None, device=None, tokens=None, bug=None, slow_ms=0):
         if bug is not None:
@@ -170,6 +176,18 @@ class Adapter:
     async def do_append(self, timeline, entry, **params):
         return await self.client.append(timeline, entry, **params)
 
+    async def do_grow(self, answer, timeline, entry=None, **params):
+        self.answers[answer] = written = self.client.open(timeline, entry, **params)
+        await written.__aenter__()
+        return {"text": written.text, "parts": written.parts}
+
+    async def do_write(self, answer, text):
+        await self.answers[answer].write(text)
+        return {}
+
+    async def do_finish(self, answer, **params):
+        return {"message": await self.answers[answer].finish(**params)}
+
     async def do_call(self, method, params=None):
         return {"result": await self.client.call(method, params)}
 
@@ -196,6 +214,7 @@ class Adapter:
         client, self.client = self.client, None
         await client.close()
         self.subscriptions.clear()
+        self.answers.clear()
         return {}
 
 

@@ -10,7 +10,7 @@ import { dirname } from "node:path";
 import { MemoryStore } from "./memory.js";
 
 const FIRST = '{"tideline":1}\n';
-const WRITES = new Set(["apply", "forget", "addToOutbox", "removeFromOutbox"]);
+const WRITES = new Set(["apply", "grow", "forget", "addToOutbox", "removeFromOutbox"]);
 const GROWTH_BYTES_MIN = 1 << 20;
 
 export class FileStore extends MemoryStore {
@@ -60,6 +60,11 @@ export class FileStore extends MemoryStore {
   async apply(timeline, place, messages) {
     super.apply(timeline, place, messages);
     return this.#write("apply", timeline, place, messages);
+  }
+
+  async grow(timeline, growth) {
+    super.grow(timeline, growth);
+    return this.#write("grow", timeline, growth);
   }
 
   async forget(timeline) {

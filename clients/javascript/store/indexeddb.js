@@ -67,8 +67,16 @@ export class IndexedDbStore {
       for (const message of added) {
         const key = [timeline, message.sequence];
         const copy = same && message.sequence <= known.after ? await done(messages.get(key)) : null;
-        if (message.sequence >= first && (message.change ?? 0) >= (copy?.change ?? 0)) messages.put(message, key);
+        if (message.sequence >= first && !isBehind(message, copy)) messages.put(message, key);
       }
+    });
+  }
+
+  grow(timeline, { epoch, sequence }, message) {
+    return this.#write(["places", "messages"], async (places, messages) => {
+      const copy = await done(messages.get([timeline, sequence]));
+      const same = (await done(places.get(timeline)))?.epoch === epoch;
+      if (same && copy?.open === true && !isBehind(message, copy)) messages.put(message, [timeline, sequence]);
     });
   }
 
@@ -111,6 +119,12 @@ export class IndexedDbStore {
     return committed;
   }
 }
+
+/** Whether a copy is older than the stored one, or has fewer parts, as another tab may be slower. */
+const isBehind = (message, copy) => {
+  const ahead = (message.change ?? 0) - (copy?.change ?? 0);
+  return ahead < 0 || (ahead === 0 && (message.parts ?? 0) < (copy?.parts ?? 0));
+};
 
 const between = (timeline, low, high) => IDBKeyRange.bound([timeline, low], [timeline, high], false, true);
 

@@ -5,8 +5,12 @@
 //   - place = {epoch, floor, first, after, changes}; messages and outbox items are plain JSON, in the wire's form;
 //   - `apply` puts messages (new ones, newer forms of known ones, and a page of older ones where `place.first` is lower than
 //     before), drops those below `place.first` and moves the place, all or nothing;
+//   - `grow` puts parts, `{epoch, sequence, from, parts, text}`, to a message that is open and has those before them; `message`
+//     is what comes of it, for stores to which that is easier to write;
 //   - `forget` drops a timeline; with an epoch only if the place is of it, which matters where clients share a store;
 //   - each call returns a promise; a write that has resolved survives what the store is for.
+
+import { grown } from "../values.js";
 
 export class MemoryStore {
   #timelines = new Map();
@@ -44,6 +48,13 @@ export class MemoryStore {
     if (first < before) kept.messages.unshift(...messages.slice(0, before - first));
     kept.place = place;
     for (const message of messages) kept.messages[message.sequence - first] = message;
+  }
+
+  async grow(timeline, growth) {
+    const { place, messages } = this.#timelines.get(timeline) ?? {};
+    const at = growth.sequence - place?.first;
+    const copy = messages?.[at];
+    if (place?.epoch === growth.epoch && copy?.open === true && copy.parts + 1 === growth.from) messages[at] = grown(copy, growth);
   }
 
   async forget(timeline) {

@@ -2,63 +2,19 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync, writeFileSync, rmSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { after, test } from "node:test";
 import { Client, MemoryStore } from "../index.js";
+import { bed, ended, options, real, running } from "./real.js";
 import { heard, once } from "./script.js";
 
-const BINARY = process.env.TIDELINE_BIN;
 const HERE = new URL("..", import.meta.url);
-const folder = mkdtempSync(join(tmpdir(), "tideline-"));
-const running = new Set();
-let port = null;
-
-const options = { delay_ms: [10, 50] };
-const url = () => `ws://127.0.0.1:${port}/v1/connect`;
-
-async function freePort() {
-  const probe = createServer();
-  await new Promise((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
-}
-
-async function start() {
-  port ??= await freePort();
-  const args = ["serve", "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`];
-  const server = spawn(BINARY, args, { stdio: "ignore" });
-  running.add(server);
-  for (;;) {
-    const ready = await fetch(`http://127.0.0.1:${port}/readyz`).then(({ ok }) => ok, () => false);
-    if (ready) return server;
-    assert.equal(server.exitCode, null, "the server ended");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
-function ended(child, signal) {
-  running.delete(child);
-  const gone = new Promise((resolve) => child.on("exit", resolve));
-  child.kill(signal);
-  return gone;
-}
-
-after(async () => {
-  await Promise.all([...running].map((child) => ended(child, "SIGKILL")));
-  rmSync(folder, { recursive: true });
-});
-
-let server = BINARY && (await start());
-const real = (name, body) => test(name, { skip: !BINARY }, body);
+const { folder, port, start, url } = await bed();
+let server = await start();
 
 real("append, follow, edit, react, delete", async () => {
   const store = new MemoryStore();
-  const [ann, ben] = [new Client(url(), { user: "ann", ...options }), new Client(url(), { user: "ben", store, ...options })];
+  const [ann, ben] = [new Client(url, { user: "ann", ...options }), new Client(url, { user: "ben", store, ...options })];
   const room = await ben.subscribe("talk", { with: ["signals"] });
   const events = heard(room);
   const entry = { text: "hi", big: 9007199254740993n, bytes: new Uint8Array([1, 2]), half: 0.5 };
@@ -83,7 +39,7 @@ real("append, follow, edit, react, delete", async () => {
 });
 
 real("a timeline that was made again starts over", async () => {
-  const ann = new Client(url(), { user: "ann", ...options });
+  const ann = new Client(url, { user: "ann", ...options });
   await ann.append("again", { n: 1 });
   const room = await ann.subscribe("again");
   const events = heard(room);
@@ -98,7 +54,7 @@ real("a timeline that was made again starts over", async () => {
 });
 
 real("conversations say what is unread, as it changes", async () => {
-  const [ann, ben] = [new Client(url(), { user: "ann", ...options }), new Client(url(), { user: "ben", ...options })];
+  const [ann, ben] = [new Client(url, { user: "ann", ...options }), new Client(url, { user: "ben", ...options })];
   await ann.call("timeline.create", { timeline: "lunch", members: [{ user: "ann" }, { user: "ben" }] });
   const conversations = await ben.conversations();
   const until = async (holds) => {

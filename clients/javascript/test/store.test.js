@@ -53,6 +53,29 @@ for (const [kind, open] of Object.entries(KINDS)) {
     await store.close();
   });
 
+  test(`${kind}: a message grows by the parts that follow those it has`, async () => {
+    const store = await open();
+    const grow = (sequence, from, parts, text, more = {}) => {
+      const whole = message(sequence, { open: true, parts, entry: { text: text.padStart(parts, "ab") } });
+      return store.grow("room", { epoch: "E1", sequence, from, parts, text, ...more }, whole);
+    };
+    await grow(1, 1, 1, "a");
+    await store.apply("room", place(2), [message(1, { open: true, parts: 0, entry: {} }), message(2)]);
+    await grow(1, 1, 2, "ab");
+    await grow(1, 1, 1, "a");
+    await grow(1, 3, 3, "c", { epoch: "E2" });
+    await grow(2, 1, 1, "a");
+    await grow(9, 1, 1, "a");
+    assert.deepEqual(await store.range("room"), [message(1, { open: true, parts: 2, entry: { text: "ab" } }), message(2)]);
+    await grow(1, 3, 3, "c");
+    assert.deepEqual(await store.get("room", 1), message(1, { open: true, parts: 3, entry: { text: "abc" } }));
+    const closed = message(1, { change: 1, parts: 3, outcome: "done", entry: { text: "abc" } });
+    await store.apply("room", place(2, { changes: 1 }), [closed]);
+    await grow(1, 4, 4, "d");
+    assert.deepEqual(await store.get("room", 1), closed);
+    await store.close();
+  });
+
   test(`${kind}: the outbox`, async () => {
     const store = await open();
     await store.addToOutbox(item("b", 1));

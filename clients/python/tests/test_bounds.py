@@ -3,11 +3,14 @@
 import asyncio
 import sqlite3
 
+import pytest
 from test_following import HAS, Asked, message
-from tideline import MemoryStore, SqliteStore, subscription
+from tideline import MemoryStore, SqliteStore, sqlite, subscription
 from tideline.errors import Refused
 from tideline.outbox import Outbox
+from tideline.place import Place, Step, after_push
 from tideline.store import Outgoing
+from tideline.wire import Growth
 
 
 def messages(first, last):
@@ -42,6 +45,74 @@ def test_events_that_nobody_takes_are_left_with_the_server(monkeypatch):
     asyncio.run(run())
 
 
+def test_parts_that_nobody_takes_wait_as_one_event():
+    async def run():
+        server = Asked()
+        followed = server.following.follow("t", {"with": ["parts"]})
+        opened = [message(n) | {"open": True, "parts": 0} for n in (1, 2)]
+        server.requests.pop()[2]({"result": HAS | {"head": 2, "messages": opened}})
+
+        def grow(sequence, part):
+            params = {"timeline": "t", "epoch": "E1", "sequence": sequence, "from": part, "parts": part, "text": f"{part},"}
+            server.following.pushed("message.extended", params)
+
+        def told():
+            events = [followed.subscription._events.popleft() for _ in range(len(followed.subscription._events))]
+            return [(event.kind, event.data.get("from"), event.data.get("parts"), event.text) for event in events]
+
+        told()
+        for part in (1, 2, 3):
+            grow(1, part)
+            grow(2, part)
+        taken = await followed.subscription.__anext__()
+        assert (taken.data, taken.message["entry"]) == ({"from": 1, "parts": 3, "text": "1,2,3,"}, {"text": "1,2,3,"})
+        # What was taken, and what came before a change, stay as they are.
+        grow(1, 4)
+        changed = message(2) | {"open": True, "parts": 3, "change": 1, "entry": {"text": "1,2,3,"}}
+        server.following.pushed("message.changed", {"timeline": "t", "epoch": "E1", "messages": [changed], "change_head": 1})
+        grow(2, 4)
+        assert taken.text == "1,2,3,"
+        assert told() == [
+            ("extended", 1, 3, "1,2,3,"), ("extended", 4, 4, "4,"), ("changed", None, None, ""), ("extended", 4, 4, "4,"),
+        ]  # fmt: skip
+
+    asyncio.run(run())
+
+
+def test_a_page_with_an_open_message_is_subscribed_from():
+    async def run():
+        server = Asked()
+        followed = server.following.follow("t", {"with": ["parts"], "rewind": 1})
+        server.requests.pop()[2]({"result": HAS | {"head": 3, "messages": [message(3)]}})
+        older = server.following._want_older(followed.subscription, "t", 2)
+        _, _, answered = server.requests.pop()
+        push = {"timeline": "t", "epoch": "E1", "sequence": 2, "from": 5, "parts": 5, "text": "e"}
+        server.following.pushed("message.extended", push)  # not stored yet
+        page = [message(2) | {"open": True, "parts": 4, "entry": {"text": "abcd"}}, message(1)]
+        answered({"result": HAS | {"head": 3, "messages": page}})
+        assert await older == 2
+        (left, _, _), (method, params, answered) = server.requests
+        assert (left, method, params["open"], params["after"]) == ("unsubscribe", "subscribe", {"2": 4}, 3)
+        server.following.pushed("message.extended", push | {"from": 6, "parts": 6})  # of the subscription before
+        grown = [{"sequence": 2, "from": 5, "parts": 6, "text": "ef"}]
+        answered({"result": HAS | {"head": 3, "messages": [], "grown": grown}})
+        assert server.store.message("t", 2)["entry"]["text"] == "abcdef"
+
+    asyncio.run(run())
+
+
+def test_growths_are_few_rows_of_a_store(tmp_path):
+    store = SqliteStore(tmp_path / "ann.db")
+    store.apply("t", Step(Place("E1", 1, 0, 1), {1: message(1) | {"open": True, "parts": 0}}))
+    for part in range(1, 301):
+        growth = Growth(1, part, part, f"{part},")
+        store.apply("t", after_push("t", store.place("t"), lambda sequence: store.message("t", sequence), grown=[growth]))
+        (rows,) = store._base.execute("SELECT COUNT(*) FROM part").fetchone()
+        assert rows <= sqlite.ROWS_MAX + 1 and store.open_messages("t") == {1: part}
+    assert store.messages("t")[0]["entry"]["text"] == "".join(f"{part}," for part in range(1, 301))
+    store.close()
+
+
 def test_events_are_not_kept_for_a_program_that_wants_the_store_only():
     async def run():
         server = Asked()
@@ -70,17 +141,21 @@ def test_an_exception_of_on_refused_is_one_of_the_app():
     asyncio.run(run())
 
 
-def test_a_store_of_the_first_version_is_taken_over(tmp_path):
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_earlier_version_is_taken_over(tmp_path, version):
     file = tmp_path / "ann.db"
     store = SqliteStore(file)
     store.add_outgoing(Outgoing("t", "m1", {"timeline": "t", "message_id": "m1", "entry": {}}))
     store.close()
     base = sqlite3.connect(file)
-    base.execute("ALTER TABLE outbox DROP COLUMN method")
-    base.execute("PRAGMA user_version = 1")
+    base.execute("DROP TABLE part")
+    if version == 1:
+        base.execute("ALTER TABLE outbox DROP COLUMN method")
+    base.execute(f"PRAGMA user_version = {version}")
     base.commit()
     base.close()
     for _ in range(2):
         store = SqliteStore(file)
         assert [(one.message_id, one.method) for one in store.outbox()] == [("m1", "message.append")]
+        assert store.open_messages("t") == {}
         store.close()

@@ -30,21 +30,45 @@ class Truth:
         return message
 
     def move(self):
-        """Appends, edits, trims, or begins anew."""
+        """Appends, grows, edits, trims, or begins anew."""
         kind = self.rng.random()
         if kind < 0.6 or not self.messages:
             sequence = len(self.messages) + 1
             message = {"sequence": sequence, "timestamp": 1, "message_id": f"m{sequence}", "entry": {"n": self.epochs}}
+            if self.rng.random() < 0.3:
+                message |= {"open": True, "parts": 0}
             self.messages.append(message)
+        elif kind < 0.75 and (growing := [one for one in self.messages if one.get("open")]):
+            message = self.rng.choice(growing)
+            for _ in range(self.rng.randint(1, 3)):
+                text = message["entry"].get("text", "")
+                message |= {"parts": message["parts"] + 1, "entry": message["entry"] | {"text": f"{text}{self.rng.random()} "}}
+                self.show(message["sequence"])
         elif kind < 0.9:
             self.changes += 1
-            self.rng.choice(self.messages).update(change=self.changes, entry={"n": self.rng.random()})
+            message = self.rng.choice(self.messages)
+            if message.pop("open", False):
+                message.update(change=self.changes, outcome="done")
+            else:
+                message.update(change=self.changes, entry={"n": self.rng.random()})
         elif kind < 0.96:
             self.floor = max(self.floor, self.rng.randint(1, len(self.messages) + 1))
         else:
             self.begin()
 
-    def reply(self, params):
+    def grown(self, known):
+        """The parts that a reader does not have who has this copy of a message."""
+        message = self.messages[known["sequence"] - 1]
+        skipped = len((known["entry"]).get("text", ""))
+        text = message["entry"]["text"][skipped:]
+        return {"sequence": known["sequence"], "from": known["parts"] + 1, "parts": message["parts"], "text": text}
+
+    def grows(self, known):
+        return bool(known.get("open") and self.messages[known["sequence"] - 1].get("open")) and (
+            known["parts"] < self.messages[known["sequence"] - 1]["parts"]
+        )
+
+    def reply(self, params, stored):
         """The true answer to a subscribe."""
         after, head = params["after"], len(self.messages)
         base = {"timeline": "t", "epoch": self.epoch, "floor": self.floor, "head": head, "change_head": self.changes}
@@ -52,7 +76,9 @@ class Truth:
             return base | {"messages": [], "more": False, "state": "epoch_changed"}
         start = max(after + 1, self.floor)
         changed = [one for one in self.messages[: start - 1] if one.get("change", 0) > params["changes_after"]]
+        grown = [one for one in stored if str(one["sequence"]) in params.get("open", {}) and one["sequence"] >= self.floor]
         return base | {
+            "grown": [self.grown(one) for one in grown if self.grows(one)],
             "messages": [self.show(sequence) for sequence in range(start, head + 1)],
             "changed": [self.show(one["sequence"]) for one in sorted(changed, key=lambda one: one["change"])],
             "more": False,
@@ -68,7 +94,9 @@ def spoil(rng, frame, has_place):
     if kind == 0:
         del frame[rng.choice(list(frame))]
     elif kind == 1:
-        frame[rng.choice(list(frame))] = rng.choice([None, -1, 1.5, "", [], {}, True, "nonsense", [None], 2**70])
+        # A text in place of another is no lie in its form.
+        wrong = [None, -1, 1.5, [], {}, True, [None], 2**70] + ([] if "text" in frame else ["", "nonsense"])
+        frame[rng.choice(list(frame))] = rng.choice(wrong)
     elif kind == 2:
         frame["epoch"] = "E0"
     elif kind == 3 and len(messages) > 1:
@@ -103,7 +131,7 @@ async def live(seed, tmp_path):
         truth = Truth(rng)
         asked = []
         following = Following(store, lambda: "device", lambda: 0.0)
-        followed = following.follow("t", {})
+        followed = following.follow("t", {"with": ["parts"]})
         online = False
         for _ in range(ROUNDS):
             if rng.random() < 0.3:
@@ -118,8 +146,11 @@ async def live(seed, tmp_path):
             try:
                 if asked:
                     method, params, answered = asked.pop(0)
-                    frame = truth.reply(params) if method == "subscribe" else {}
+                    frame = truth.reply(params, before[1]) if method == "subscribe" else {}
                     answered({"result": spoil(rng, frame, before[0] is not None) if frame and rng.random() < 0.4 else frame})
+                elif rng.random() < 0.4 and before[0] and before[0].epoch == truth.epoch and any(map(truth.grows, before[1])):
+                    frame = {"timeline": "t", "epoch": truth.epoch} | truth.grown(next(filter(truth.grows, before[1])))
+                    following.pushed("message.extended", spoil(rng, frame, True) if rng.random() < 0.4 else frame)
                 elif truth.messages:
                     first = rng.randint(1, len(truth.messages))
                     shown = [truth.show(sequence) for sequence in range(first, len(truth.messages) + 1)]
@@ -133,14 +164,16 @@ async def live(seed, tmp_path):
             check(store, truth)
         told.append([(event.kind, event.message) for event in followed.subscription._events])
         # The app gets each message once of each history, in order.
-        last, count = 0, 0
+        last, count, grown = 0, 0, 0
         for kind, message in told[-1]:
             if kind in ("reset", "too_old"):
                 last = None
             elif kind == "message":
                 assert last is None or message["sequence"] == last + 1
                 last, count = message["sequence"], count + 1
-        assert count > 10
+            grown += kind == "extended"
+        assert count > 10 and grown > 0
+        assert store.open_messages("t") == {one["sequence"]: one["parts"] for one in store.messages("t") if one.get("open")}
     assert told[0] == told[1] and stores[0].messages("t") == stores[1].messages("t")
     assert stores[0].place("t") == stores[1].place("t")
     stores[1].close()

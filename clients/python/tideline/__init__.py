@@ -3,8 +3,10 @@
 `Client` is where to begin; README.md has a first program.
 """
 
+from .answer import Answer
 from .client import Client
-from .errors import ConnectionLost, Refused, Stopped, StoreError, TidelineError
+from .errors import ConnectionLost, MessageClosed, Refused, Stopped, StoreError, TidelineError
+from .parts import Parts
 from .place import Event, Place, Step
 from .session import VERSION as __version__
 from .sqlite import SqliteStore
@@ -14,6 +16,7 @@ from .subscription import Subscription
 from .wire import Message, binary, data_of
 
 __all__ = [
-    "Batch", "Client", "ConnectionLost", "Event", "MemoryStore", "Message", "Outgoing", "Place", "Refused", "SqliteStore",
-    "Step", "Stopped", "Store", "StoreError", "Stream", "Subscription", "TidelineError", "__version__", "binary", "data_of",
+    "Answer", "Batch", "Client", "ConnectionLost", "Event", "MemoryStore", "Message", "MessageClosed", "Outgoing", "Parts",
+    "Place", "Refused", "SqliteStore", "Step", "Stopped", "Store", "StoreError", "Stream", "Subscription", "TidelineError",
+    "__version__", "binary", "data_of",
 ]

@@ -7,6 +7,7 @@ Must not: know what is in a timeline.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import random
@@ -16,6 +17,8 @@ from typing import Any, Callable
 from websockets.exceptions import InvalidStatus, WebSocketException
 
 from . import wire
+from .answer import Answer
+from .answers import Answers
 from .calls import Calls
 from .connection import Connection
 from .errors import ConnectionLost, Lie, Refused, Stopped, StoreError, TidelineError
@@ -76,7 +79,8 @@ class Client(Calls):
         self._drain_s: float | None = None
         self._session = Session(user, device, token)
         self._given_device = device
-        self._outbox = Outbox(store, on_refused or self._log_refused, self._delay)
+        self._answers = Answers(store, on_refused or self._log_refused, self._delay)
+        self._outbox = Outbox(store, on_refused or self._log_refused, self._delay, self._answers.opened)
         self._following = Following(store, self._device, self._delay)
         self._streams: set[Stream] = set()
         self._connection: Connection | None = None
@@ -125,7 +129,7 @@ class Client(Calls):
     ) -> Subscription:
         """Follows a timeline, from where the store is; else from the beginning, or the newest `rewind` messages.
 
-        `also`: of `signals`, `presence`, `members`, `receipts`. `listen=False`: only the store is to be kept, events do not
+        `also`: of `parts`, `signals`, `presence`, `members`, `receipts`. `listen=False`: only the store is to be kept, events do not
         wait for somebody who takes them. Returns when the server has answered, or when there is none to answer: then with
         what the store has. What comes waits in the subscription. Refused if it may not be read.
         """
@@ -153,16 +157,39 @@ class Client(Calls):
         When this returns the message is in the outbox, and is sent until it is answered, whatever breaks, with the same
         `message_id`: to stop waiting takes nothing back. Refused if the server will never take it.
         """
+        return asyncio.shield(self._add({"timeline": timeline, "entry": entry} | params))
+
+    def open(
+        self,
+        timeline: str,
+        entry: dict[str, Any] | None = None,
+        *,
+        message_id: str | None = None,
+        idle_ms: int | None = None,
+        **params: Any,
+    ) -> Answer:
+        """A message whose `text` is written bit by bit: `async with client.open("room/1") as answer: …`
+
+        With a `message_id` that is there already, writing goes on where an earlier run was, see `Answer.text`; so the block
+        then begins when the server has answered. Without a part for `idle_ms` (60,000) the server ends it as `failed`.
+        """
+        if "deliver_at" in params:
+            raise ValueError("open: a message that grows can't be scheduled")
+        params |= {"timeline": timeline, "entry": entry or {}, "message_id": message_id or str(uuid.uuid4())}
+        params["open"] = True if idle_ms is None else {"idle_ms": idle_ms}
+        return Answer(self._answers, self._add, self.call, params, message_id is not None)
+
+    def _add(self, params: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
         if self._stopped is not None:
             raise self._stopped
-        return asyncio.shield(self._outbox.add({"timeline": timeline, "entry": entry} | params))
+        return self._outbox.add(params)
 
     def outbox(self) -> list[Outgoing]:
         """Messages that are not answered yet."""
         return self._outbox.messages()
 
     def changes(self) -> list[Outgoing]:
-        """Edits, deletions, reactions, pins and read positions that are not answered yet."""
+        """Edits, deletions, stops, reactions, pins and read positions that are not answered yet."""
         return self._outbox.changes()
 
     def messages(self, timeline: str, start: int = 1, limit: int | None = None) -> list[Message]:
@@ -218,6 +245,8 @@ class Client(Calls):
         except asyncio.CancelledError:
             self._following.unfollow(followed.subscription)
             raise
+        if timeline is not None:
+            followed.subscription.open = functools.partial(self.open, timeline)
         return followed.subscription
 
     # The loop.
@@ -276,6 +305,7 @@ class Client(Calls):
         self._connection = None
         self._following.disconnected()
         self._outbox.disconnected()
+        self._answers.disconnected()
 
     def _delay(self) -> float:
         return random.uniform(*self._delay_s)
@@ -316,6 +346,7 @@ class Client(Calls):
         self._connection = connection
         self._following.connected(connection.ask)
         self._outbox.connected(connection.ask, has_user=user is not None)
+        self._answers.connected(connection.ask)
         for stream in list(self._streams):
             stream.connected(connection.ask)
         self._ready.set()
@@ -349,6 +380,7 @@ class Client(Calls):
         self._stopped = stopped
         self._following.stop(stopped)
         self._outbox.stop(stopped)
+        self._answers.stop(stopped)
         for stream in list(self._streams):
             stream.stop(stopped)
         self._has_stopped.set()

@@ -35,6 +35,21 @@ class Refused(TidelineError):
         return delay if self.retry_after_ms is None else self.retry_after_ms / 1000
 
 
+class MessageClosed(Refused):
+    """A message that was being written has ended from elsewhere: somebody stopped it, or no part came for too long."""
+
+    def __init__(self, refused: Refused, message: Mapping[str, Any]) -> None:
+        super().__init__(refused.code, refused.message, refused.data)
+        #: In its newest form, with all text that was taken; empty if it could not be read.
+        self.closed = message
+        #: `cancelled`, `failed` or `done`.
+        self.outcome: str | None = refused.data.get("outcome")
+        #: Who stopped it, if somebody did; empty = nobody in particular.
+        self.stopped_by: str | None = refused.data.get("stopped_by")
+        #: The reason that they gave.
+        self.why: str | None = message.get("reason")
+
+
 class ConnectionLost(TidelineError):
     """The connection ended before the answer came: the call may have been carried out."""
 

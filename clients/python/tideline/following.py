@@ -22,6 +22,8 @@ from .subscription import Subscription
 PASSING = ("signal", "presence", "receipt", "member.changed", "timeline.changed")
 #: Positions in one `position.set`.
 POSITIONS_MAX = 1000
+#: Open messages that a subscribe names.
+OPEN_MAX = 64
 #: Reasons for which a history is forgotten.
 REPLACED = ("epoch_changed", "deleted")
 
@@ -49,7 +51,7 @@ class Following:
         self._followed: dict[str | None, Followed] = {}
         #: Of subscriptions that the app has ended: the events of the store's content that it had not taken.
         self._left: dict[str | None, list[Event]] = {}
-        self._older = Older(store, self._live_ask, self._wait, self._commit)
+        self._older = Older(store, self._live_ask, self._wait, self._commit, self._anew)
         #: Begun anew so often, without a message in between.
         self._restarts: dict[str | None, int] = {}
 
@@ -60,7 +62,7 @@ class Following:
         if timeline in self._followed:
             raise ValueError(f"{timeline or 'all conversations'}: subscribed already")
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        followed = Followed(Subscription(timeline, options, self._want_older, self._emptied, listen), ready)
+        followed = Followed(Subscription(timeline, options, self._store, self._want_older, self._emptied, listen), ready)
         self._followed[timeline] = followed
         for event in self._left.pop(timeline, []):
             followed.subscription.tell(event)
@@ -157,6 +159,13 @@ class Following:
             raise TidelineError("the subscription has ended")
         return self._older.want(subscription, timeline, count)
 
+    def _anew(self, subscription: Subscription) -> None:
+        followed = self._followed.get(subscription.timeline)
+        is_by_name = followed is not None and subscription.timeline is not None
+        if followed is not None and is_by_name and followed.is_on and follows_parts(subscription.options):
+            self._unsubscribe(subscription.timeline)
+            self._begin(followed)
+
     def _live_ask(self, subscription: Subscription) -> Ask | None:
         """For requests that need the subscription, if it is there now."""
         followed = self._followed.get(subscription.timeline)
@@ -164,11 +173,13 @@ class Following:
         return self._ask if is_live else None
 
     def _params(self, timeline: str, options: dict[str, object]) -> dict[str, Any]:
-        params = {"timeline": timeline} | options
+        params: dict[str, Any] = {"timeline": timeline} | options
         place = self._store.place(timeline)
         if place is not None:
             params.pop("rewind", None)
             params |= {"after": place.position, "epoch": place.epoch, "changes_after": place.changes}
+            if follows_parts(options) and (grow := self._store.open_messages(timeline)):
+                params["open"] = {str(sequence): parts for sequence, parts in list(grow.items())[-OPEN_MAX:]}
         elif "rewind" not in params:
             params |= {"after": 0, "changes_after": 0}
         return params
@@ -353,6 +364,12 @@ class Following:
     def _changed(self, followed: Followed, timeline: str, params: dict[str, Any]) -> None:
         self._copies(timeline, params, wire.message)
 
+    def _extended(self, followed: Followed, timeline: str, params: dict[str, Any]) -> None:
+        growth, place = wire.growth(params), self._store.place(timeline)
+        if place is not None:
+            self._same_epoch(place, params)
+            self._commit(timeline, after_push(timeline, place, self._stored(timeline), grown=[growth]))
+
     def _reaction(self, followed: Followed, timeline: str, params: dict[str, Any]) -> None:
         self._copies(timeline, params, wire.reacted)
 
@@ -416,9 +433,14 @@ class Following:
             followed.subscription.tell(event)
 
 
+def follows_parts(options: dict[str, Any]) -> bool:
+    return "parts" in options.get("with", ())
+
+
 PUSHES: dict[str, Callable[[Following, Followed, str, dict[str, Any]], None]] = {
     "message": Following._message,
     "message.changed": Following._changed,
+    "message.extended": Following._extended,
     "reaction": Following._reaction,
     "subscription.ended": Following._ended,
 }

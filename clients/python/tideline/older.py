@@ -51,12 +51,15 @@ class Older:
         ask: Callable[[Subscription], Ask | None],
         wait: Callable[[Refused], float],
         commit: Callable[[str, Step], None],
+        anew: Callable[[Subscription], None],
     ) -> None:
         self._store = store
         #: Sends requests, if the subscription is there.
         self._ask = ask
         self._wait = wait
         self._commit = commit
+        #: Subscribes once more, because a page has open messages: from where it has them, their parts are to come.
+        self._anew = anew
         self._wanted: dict[tuple[Subscription, str], Wanted] = {}
 
     def want(self, subscription: Subscription, timeline: str, count: int) -> asyncio.Future[int]:
@@ -148,6 +151,8 @@ class Older:
             self._commit(wanted.timeline, step)
             wanted.subscription.tell(Event("older", wanted.timeline, messages=messages))
         wanted.answer(len(messages))
+        if any(message.get("open") for message in messages):
+            self._anew(wanted.subscription)
 
     def _failed(self, wanted: Wanted, error: Refused) -> None:
         if error.reason == "unauthenticated":

@@ -24,12 +24,14 @@ IN_FLIGHT_MAX = 64
 APPEND = "message.append"
 CHANGES = (
     "message.update", "message.delete", "message.recall", "message.hide",
-    "reaction.add", "reaction.remove", "pin.add", "pin.remove", "read.set",
+    "message.stop", "reaction.add", "reaction.remove", "pin.add", "pin.remove", "read.set",
 )  # fmt: skip
 
 #: Sends a request; the callback gets its answer if one comes on this connection.
 Ask = Callable[[str, "dict[str, Any]", Callable[["dict[str, Any]"], None]], None]
 Key = tuple[str, str]
+#: Gets a message that was appended open, and its answer, before it leaves the store.
+Opened = Callable[[Outgoing, "dict[str, Any] | Refused"], None]
 
 
 def is_change(method: str, params: Mapping[str, Any]) -> bool:
@@ -39,15 +41,22 @@ def is_change(method: str, params: Mapping[str, Any]) -> bool:
 
 
 class Outbox:
-    def __init__(self, store: Store, refused: Callable[[Outgoing, Refused], None], delay: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        refused: Callable[[Outgoing, Refused], None],
+        delay: Callable[[], float],
+        opened: Opened = lambda message, answer: None,
+    ) -> None:
         self._store = store
+        self._opened = opened
         #: Is told of a refusal that nobody waits for.
         self._refused = refused
         self._delay = delay
         self._ask: Ask | None = None
         self._has_user = True
         self._waiting: dict[Key, asyncio.Future[Any]] = {}
-        self._all: dict[Key, Outgoing] = {key_of(one): one for one in store.outbox()}
+        self._all: dict[Key, Outgoing] = {key_of(one): one for one in self.messages() + self.changes()}
         self._queue: deque[Outgoing] = deque()
         self._in_flight: set[Key] = set()
         #: Timelines of which a change is in flight.
@@ -89,7 +98,7 @@ class Outbox:
         return [one for one in self._store.outbox() if one.method == APPEND]
 
     def changes(self) -> list[Outgoing]:
-        return [one for one in self._store.outbox() if one.method != APPEND]
+        return [one for one in self._store.outbox() if one.method in CHANGES]
 
     def connected(self, ask: Ask, has_user: bool = True) -> None:
         """A new connection: all that is unanswered is sent once more, with the same IDs."""
@@ -161,6 +170,8 @@ class Outbox:
     def _done(self, outgoing: Outgoing, result: Any) -> None:
         if outgoing.method == APPEND and "scheduled" not in wire.record(result):
             wire.whole(result, "sequence", 1)
+        if outgoing.params.get("open"):
+            self._opened(outgoing, result)
         future = self._forget(outgoing)
         if future is not None and not future.done():
             future.set_result(result)
@@ -172,6 +183,8 @@ class Outbox:
             raise error
         if error.retry:
             return self._pause(ask, error.wait(self._delay()))
+        if outgoing.params.get("open"):
+            self._opened(outgoing, error)
         future = self._forget(outgoing)
         if future is not None and not future.done():
             return future.set_exception(error)

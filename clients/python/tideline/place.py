@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterable, Mapping
 
 from .errors import Lie
-from .wire import Message, Page, Reply, change_of
+from .wire import Growth, Message, Page, Reply, change_of
 
 #: The stored copy of a message of this timeline, if there is one.
 Stored = Callable[[int], "Message | None"]
@@ -27,11 +27,12 @@ class Place:
     first: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Event:
     """Something that the app is told, after it was stored.
 
-    `kind`: `message` (a new one), `changed` (an edit, deletion, pin or reaction of one that is stored), `older` (the
+    `kind`: `message` (a new one), `changed` (an edit, deletion, pin, reaction or end of one that is stored), `extended` (one
+    that is open has grown by `text`, the parts `data["from"]` to `data["parts"]`), `older` (the
     `messages` before the oldest one, oldest first, see `Subscription.older`), `too_old` (what was below `floor` is gone),
     `reset` (the history was replaced; nothing of the old one is stored any more), `ended` (the subscription is over, see
     `reason`), `subscribed` (connected and following); or, not stored, the name of a push: `signal`, `presence`, `receipt`,
@@ -44,8 +45,13 @@ class Event:
     messages: tuple[Message, ...] = ()
     reason: str | None = None
     floor: int | None = None
-    #: The members of a push that is not stored.
+    #: The members of a push that is not stored, or of parts.
     data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """By what a message has grown."""
+        return str(self.data.get("text", ""))
 
 
 def newest(known: Message, later: Message) -> Message:
@@ -58,6 +64,22 @@ def newest(known: Message, later: Message) -> Message:
     return message | {"change": later["change"]}
 
 
+def counts(copy: Message, known: Message) -> bool:
+    """Whether a copy takes the place of the stored one. One that is open may have other parts without a change."""
+    if change_of(copy) != change_of(known):
+        return change_of(copy) > change_of(known)
+    return bool(copy.get("open") and known.get("open")) and copy["parts"] != known["parts"]
+
+
+def grown(known: Message, growth: Growth) -> Message:
+    """A message with more text."""
+    entry = known.get("entry") or {}
+    before = entry.get("text", "")
+    # A server does not say which column grows. Where this can't be the one, only the end says what it has grown to.
+    text = {"text": before + growth.text} if isinstance(before, str) else {}
+    return known | {"parts": growth.parts, "entry": entry | text}
+
+
 @dataclass
 class Step:
     """What happens to one timeline in one transaction."""
@@ -66,6 +88,8 @@ class Step:
     place: Place | None
     #: New messages, and new copies of stored ones.
     put: dict[int, Message] = field(default_factory=dict)
+    #: What was added to the text of those in `put` that have only grown.
+    grown: dict[int, str] = field(default_factory=dict)
     #: Stored messages below this are dropped.
     drop_below: int = 0
     #: What to tell the app afterwards.
@@ -104,17 +128,40 @@ class Reader:
         known = self.step.put.get(sequence) or self.stored(sequence)
         if sequence < self.place.first:
             self.step.below.append(copy)
-        elif known is not None and change_of(copy) > change_of(known):
+        elif known is not None and counts(copy, known):
             self.step.put[sequence] = newest(known, copy)
+            self.step.grown.pop(sequence, None)
             self.tell("changed", self.step.put[sequence])
+
+    def take_growth(self, growth: Growth) -> None:
+        """Parts behind those that are stored."""
+        sequence, step = growth.sequence, self.step
+        known = step.put.get(sequence) or self.stored(sequence)
+        if known is None or not known.get("open") or growth.parts <= known["parts"]:
+            return
+        if growth.first != known["parts"] + 1:
+            raise Lie(f"the parts {growth.first} to {growth.parts} of {sequence}, which has {known['parts']}")
+        if sequence not in step.put or sequence in step.grown:
+            step.grown[sequence] = step.grown.get(sequence, "") + growth.text
+        step.put[sequence] = grown(known, growth)
+        data = {"from": growth.first, "parts": growth.parts, "text": growth.text}
+        step.events.append(Event("extended", self.timeline, step.put[sequence], data=data))
 
     def tell(self, kind: str, message: Message) -> None:
         self.step.events.append(Event(kind, self.timeline, message))
 
-    def finish(self, messages: Iterable[Message], changed: Iterable[Message], change_head: int) -> Step:
+    def finish(
+        self,
+        messages: Iterable[Message],
+        changed: Iterable[Message],
+        change_head: int,
+        grown: Iterable[Growth] = (),
+    ) -> Step:
         self.take_messages(messages)
         for copy in changed:
             self.take_copy(copy)
+        for growth in grown:
+            self.take_growth(growth)
         changes = max(self.place.changes, change_head)
         self.step.place = replace(self.place, position=self.position, changes=changes)
         return self.step
@@ -141,7 +188,7 @@ def after_reply(timeline: str, place: Place | None, is_rewind: bool, reply: Repl
     reader.step.drop_below = reply.floor
     if is_behind:
         reader.step.events.append(Event("too_old", timeline, floor=reply.floor))
-    return reader.finish(reply.messages, reply.changed, reply.change_head)
+    return reader.finish(reply.messages, reply.changed, reply.change_head, reply.grown)
 
 
 def after_push(
@@ -151,9 +198,10 @@ def after_push(
     messages: Iterable[Message] = (),
     changed: Iterable[Message] = (),
     change_head: int = 0,
+    grown: Iterable[Growth] = (),
 ) -> Step:
-    """A push of new messages, of changed ones, or of their reactions."""
-    return Reader(timeline, place, stored).finish(messages, changed, change_head)
+    """A push of new messages, of changed ones, of their reactions, or of parts."""
+    return Reader(timeline, place, stored).finish(messages, changed, change_head, grown)
 
 
 def after_page(place: Place, page: Page, below: Iterable[Message]) -> Step:

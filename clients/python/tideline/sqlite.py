@@ -12,12 +12,19 @@ import sqlite3
 from typing import Any
 
 from .errors import StoreError
-from .place import Place, Step
+from .place import Place, Step, grown
 from .store import Outgoing
-from .wire import Message, decode, encode
+from .wire import Growth, Message, decode, encode
 
-VERSION = 2
-TABLES = """
+VERSION = 3
+#: Growths of a message that are rows of their own at most; then its body is written anew.
+ROWS_MAX = 64
+#: A row for each open message with as many parts as its body has, and one for each growth since.
+PARTS = """
+CREATE TABLE part (timeline TEXT, sequence INTEGER, parts INTEGER, text TEXT NOT NULL,
+    PRIMARY KEY (timeline, sequence, parts)) WITHOUT ROWID;
+"""
+TABLES = f"""{PARTS}
 CREATE TABLE place (timeline TEXT PRIMARY KEY, epoch TEXT NOT NULL, position INTEGER NOT NULL,
     changes INTEGER NOT NULL, first INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE message (timeline TEXT, sequence INTEGER, body TEXT NOT NULL,
@@ -44,8 +51,10 @@ class SqliteStore:
                 for table in TABLES.split(";"):
                     self._base.execute(table)
                 self._base.execute(f"PRAGMA user_version = {VERSION}")
-            elif version == 1:
-                self._base.execute("ALTER TABLE outbox ADD COLUMN method TEXT NOT NULL DEFAULT 'message.append'")
+            elif version in (1, 2):
+                if version == 1:
+                    self._base.execute("ALTER TABLE outbox ADD COLUMN method TEXT NOT NULL DEFAULT 'message.append'")
+                self._base.execute(PARTS)
                 self._base.execute(f"PRAGMA user_version = {VERSION}")
             elif version != VERSION:
                 raise StoreError(f"{os.fspath(path)} is a store of version {version}, this is version {VERSION}")
@@ -70,40 +79,78 @@ class SqliteStore:
         row = self._base.execute(
             "SELECT body FROM message WHERE timeline = ? AND sequence = ?", (timeline, sequence)
         ).fetchone()
-        return dict(decode(row[0])) if row else None
+        return self._grown(timeline, {sequence: decode(row[0])})[sequence] if row else None
 
     def messages(self, timeline: str, start: int = 1, limit: int | None = None) -> list[Message]:
         rows = self._base.execute(
-            "SELECT body FROM message WHERE timeline = ? AND sequence >= ? ORDER BY sequence LIMIT ?",
+            "SELECT sequence, body FROM message WHERE timeline = ? AND sequence >= ? ORDER BY sequence LIMIT ?",
             (timeline, start, -1 if limit is None else limit),
         )
-        return [decode(body) for (body,) in rows]
+        return list(self._grown(timeline, {sequence: decode(body) for sequence, body in rows}).values())
+
+    def _grown(self, timeline: str, found: dict[int, Message]) -> dict[int, Message]:
+        """Messages in order, with what they have grown by since their bodies were written."""
+        last: dict[int, int] = {}
+        texts: dict[int, list[str]] = {}
+        if found:
+            rows = self._base.execute(
+                "SELECT sequence, parts, text FROM part WHERE timeline = ? AND sequence BETWEEN ? AND ?"
+                " AND text != '' ORDER BY sequence, parts",
+                (timeline, min(found), max(found)),
+            )
+            for sequence, parts, text in rows:
+                last[sequence] = parts
+                texts.setdefault(sequence, []).append(text)
+        for sequence, pieces in texts.items():
+            growth = Growth(sequence, last[sequence], last[sequence], "".join(pieces))
+            found[sequence] = grown(found[sequence], growth)
+        return found
+
+    def open_messages(self, timeline: str) -> dict[int, int]:
+        rows = "SELECT sequence, MAX(parts) FROM part WHERE timeline = ? GROUP BY sequence ORDER BY sequence"
+        return dict(self._base.execute(rows, (timeline,)))
 
     def apply(self, timeline: str, step: Step) -> None:
         place = step.place
         statements: list[tuple[str, tuple[Any, ...]]] = []
         if place is None:
             statements.append(("DELETE FROM message WHERE timeline = ?", (timeline,)))
+            statements.append(("DELETE FROM part WHERE timeline = ?", (timeline,)))
             statements.append(("DELETE FROM place WHERE timeline = ?", (timeline,)))
         else:
             if step.drop_below > 1:
-                drop = "DELETE FROM message WHERE timeline = ? AND sequence < ?"
-                statements.append((drop, (timeline, step.drop_below)))
+                for table in ("message", "part"):
+                    drop = f"DELETE FROM {table} WHERE timeline = ? AND sequence < ?"
+                    statements.append((drop, (timeline, step.drop_below)))
             for sequence, message in step.put.items():
-                put = "INSERT OR REPLACE INTO message VALUES (?, ?, ?)"
-                statements.append((put, (timeline, sequence, encode(message))))
+                text = step.grown.get(sequence, "")
+                if not text or self._has_many(timeline, sequence):
+                    text = ""
+                    put = "INSERT OR REPLACE INTO message VALUES (?, ?, ?)"
+                    statements.append((put, (timeline, sequence, encode(message))))
+                    statements.append(("DELETE FROM part WHERE timeline = ? AND sequence = ?", (timeline, sequence)))
+                if message.get("open"):
+                    part = (timeline, sequence, message["parts"], text)
+                    statements.append(("INSERT INTO part VALUES (?, ?, ?, ?)", part))
             values = (timeline, place.epoch, place.position, place.changes, place.first)
             statements.append(("INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?)", values))
         self._write(statements, is_synced=False)
+
+    def _has_many(self, timeline: str, sequence: int) -> bool:
+        rows = "SELECT COUNT(*) FROM part WHERE timeline = ? AND sequence = ?"
+        return bool(self._base.execute(rows, (timeline, sequence)).fetchone()[0] > ROWS_MAX)
 
     def outbox(self) -> list[Outgoing]:
         rows = self._base.execute("SELECT timeline, message_id, params, method FROM outbox ORDER BY number")
         return [Outgoing(timeline, message_id, decode(params), method) for timeline, message_id, params, method in rows]
 
-    def add_outgoing(self, outgoing: Outgoing) -> None:
-        add = "INSERT INTO outbox (timeline, message_id, params, method) VALUES (?, ?, ?, ?)"
+    def add_outgoing(self, outgoing: Outgoing, is_synced: bool = True) -> None:
+        add = (
+            "INSERT INTO outbox (timeline, message_id, params, method) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (timeline, message_id) DO UPDATE SET params = excluded.params"
+        )
         values = (outgoing.timeline, outgoing.message_id, encode(outgoing.params), outgoing.method)
-        self._write([(add, values)], is_synced=True)
+        self._write([(add, values)], is_synced)
 
     def remove_outgoing(self, outgoing: Outgoing) -> None:
         remove = "DELETE FROM outbox WHERE timeline = ? AND message_id = ?"

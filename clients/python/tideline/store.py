@@ -40,17 +40,24 @@ class Store(Protocol):
     def messages(self, timeline: str, start: int = 1, limit: int | None = None) -> list[Message]:
         """Stored messages from `start`, in order."""
 
+    def open_messages(self, timeline: str) -> dict[int, int]:
+        """How many parts each stored message has that is open, by sequence, in order."""
+
     def apply(self, timeline: str, step: Step) -> None:
         """Place and messages in one transaction: drops what is below `drop_below`, then puts; without a place all goes.
 
-        A page of older messages has a place with a lower `first` than before, and comes without a gap.
+        A page of older messages has a place with a lower `first` than before, and comes without a gap. Of what has only
+        grown a store may write what came (`grown`) in place of the whole.
         """
 
     def outbox(self) -> list[Outgoing]:
         """What is not answered, in the order in which it was added."""
 
-    def add_outgoing(self, outgoing: Outgoing) -> None:
-        """Adds a message or a change; it is safe when this returns."""
+    def add_outgoing(self, outgoing: Outgoing, is_synced: bool = True) -> None:
+        """Adds a message, a change or a part, or puts it in the place of the one of its ID.
+
+        When this returns it survives a kill, and if it is to be synced a power cut, with all that was added before.
+        """
 
     def remove_outgoing(self, outgoing: Outgoing) -> None:
         """It was answered."""
@@ -91,6 +98,10 @@ class MemoryStore:
         end = place.position if limit is None else min(place.position, first + limit - 1)
         return [kept[sequence] for sequence in range(first, end + 1)]
 
+    def open_messages(self, timeline: str) -> dict[int, int]:
+        kept = self._messages.get(timeline, {})
+        return {sequence: one["parts"] for sequence, one in sorted(kept.items()) if one.get("open")}
+
     def apply(self, timeline: str, step: Step) -> None:
         if step.place is None:
             self._places.pop(timeline, None)
@@ -106,7 +117,7 @@ class MemoryStore:
     def outbox(self) -> list[Outgoing]:
         return list(self._outbox.values())
 
-    def add_outgoing(self, outgoing: Outgoing) -> None:
+    def add_outgoing(self, outgoing: Outgoing, is_synced: bool = True) -> None:
         self._outbox[outgoing.timeline, outgoing.message_id] = outgoing
 
     def remove_outgoing(self, outgoing: Outgoing) -> None:

@@ -160,6 +160,8 @@ def message(said: Any) -> Message:
     text(value, "message_id")
     if value.get("change") is not None:
         whole(value, "change")
+    if value.get("open") is not None and flag(value, "open"):
+        whole(value, "parts")
     entry = value.get("entry")
     if entry is not None and not isinstance(entry, dict):
         raise Lie(f"no entry: {entry!r:.80}")
@@ -175,6 +177,22 @@ def reacted(said: Any) -> Message:
     whole(value, "change")
     record(value.get("reactions"))
     return value
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Parts of an open message, `first` to `parts`, and their texts one behind the other."""
+
+    sequence: int
+    first: int
+    parts: int
+    text: str
+
+
+def growth(said: Any) -> Growth:
+    value = record(said)
+    first = whole(value, "from", 1)
+    return Growth(whole(value, "sequence", 1), first, whole(value, "parts", first), text(value, "text"))
 
 
 @dataclass(frozen=True)
@@ -201,6 +219,7 @@ class Reply:
     change_head: int
     messages: list[Message]
     changed: list[Message]
+    grown: list[Growth]
     is_too_old: bool
 
 
@@ -218,6 +237,7 @@ def subscribed(value: Any) -> Reply | str:
         change_head=whole(value, "change_head"),
         messages=many(value, "messages", message),
         changed=many(value, "changed", message) if value.get("changed") is not None else [],
+        grown=many(value, "grown", growth) if value.get("grown") is not None else [],
         is_too_old=state == "too_old",
     )
     if reply.floor > reply.head + 1:

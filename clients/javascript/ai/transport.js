@@ -1,0 +1,240 @@
+// A transport of the AI SDK's chats (`useChat`, `Chat`) over timelines.
+//
+// Owns: which messages each chat has, and the streams of answers. Promises: an answer is whole, once, in order, wherever
+// its reading begins; a page that goes or stops listening ends nothing for others. Must not: ask a model, which
+// `answerChat` does on a back end.
+
+import { AGAIN, endOf, entryOf, shownOf, uiMessageOf } from "./entries.js";
+
+/** How many messages of a chat are loaded. */
+const LOADED = 500;
+/** How often it is looked whether a chat has come to rest, ms. */
+const LOOKS_MS = 20;
+
+export class TidelineChatTransport {
+  resumeStreamIsReplay = true;
+  #client;
+  #name;
+  #chats = new Map(); // ID → promise of a Conversation
+
+  /** `client` is a `Client` of `tideline`; `timeline` says which timeline a chat is (`chat/ID` if it does not). */
+  constructor({ client, timeline = (chatId) => `chat/${chatId}` }) {
+    this.#client = client;
+    this.#name = timeline;
+  }
+
+  /** The messages of a chat up to now, for `messages` of `Chat` or `useChat`; one that is being answered comes by `resumeStream`. */
+  async messages(chatId) {
+    return (await this.#conversation(chatId)).list();
+  }
+
+  async sendMessages({ trigger, chatId, messages, abortSignal }) {
+    const conversation = await this.#conversation(chatId);
+    const asked = messages.findLast(({ role }) => role === "user");
+    if (!asked) throw new TypeError("a chat without a message of the user has nothing to send");
+    const again = trigger === "regenerate-message";
+    const entry = again ? { role: AGAIN, text: "", reply_to: asked.id } : entryOf(asked);
+    const { sequence } = await conversation.timeline.append(entry, again ? {} : { message_id: asked.id });
+    const holds = (message) => message.sequence > sequence && message.entry.role === "assistant" && message.entry.reply_to === asked.id;
+    return conversation.stream(() => conversation.answer(holds, abortSignal), abortSignal);
+  }
+
+  async reconnectToStream({ chatId, abortSignal }) {
+    const conversation = await this.#conversation(chatId);
+    const open = conversation.open;
+    return open ? conversation.stream(async () => open, abortSignal) : null;
+  }
+
+  /** Stops the answer that is being written, for all who look on. Resolves when it is stopped, or if there is none. */
+  async stop(chatId, reason) {
+    const conversation = await this.#conversation(chatId);
+    const open = conversation.open?.message;
+    if (open) await conversation.timeline.call("message.stop", { sequence: open.sequence, reason });
+  }
+
+  /**
+   * Keeps a `Chat` (of `@ai-sdk/react`, or any `AbstractChat`) as its timeline is: what is sent and answered on other tabs and
+   * devices comes here too. Returns what ends that.
+   */
+  follow(chat) {
+    let ends = () => {};
+    let is_over = false;
+    this.#conversation(chat.id).then((conversation) => {
+      if (!is_over) ends = conversation.follow(chat);
+    }, () => {});
+    return () => {
+      is_over = true;
+      ends();
+    };
+  }
+
+  /** Ends the subscriptions; the client goes on. */
+  close() {
+    for (const conversation of this.#chats.values()) conversation.then(({ timeline }) => timeline.close(), () => {});
+    this.#chats.clear();
+  }
+
+  #conversation(chatId) {
+    let conversation = this.#chats.get(chatId);
+    if (!conversation) {
+      conversation = Conversation.of(this.#client, this.#name(chatId));
+      this.#chats.set(chatId, conversation);
+      const forget = () => this.#chats.delete(chatId);
+      conversation.then(({ timeline }) => timeline.on("ended", forget), forget);
+    }
+    return conversation;
+  }
+}
+
+/** The messages of one chat, as they are now. */
+class Conversation {
+  timeline;
+  #messages = new Map(); // sequence → {message, growing}, the message as it was told last, and as it was told when it was open
+  #listeners = new Set();
+  #left = new Set(); // answers that somebody here has stopped listening to
+
+  static async of(client, name) {
+    const conversation = new Conversation();
+    conversation.timeline = await client.subscribe(name, { rewind: LOADED, replay: LOADED, with: ["parts"] });
+    conversation.#listen();
+    // What has come is told in the turns that follow the first listener.
+    await new Promise((resolve) => setTimeout(resolve));
+    return conversation;
+  }
+
+  #listen() {
+    const { timeline } = this;
+    const put = (message) => {
+      const growing = this.#messages.get(message.sequence)?.growing ?? (message.open === true ? message : null);
+      this.#messages.set(message.sequence, { message, growing });
+      this.#tell();
+    };
+    const forget = (below = Infinity) => {
+      for (const sequence of this.#messages.keys()) if (sequence < below) this.#messages.delete(sequence);
+      this.#tell();
+    };
+    timeline.on("message", put);
+    timeline.on("changed", put);
+    timeline.on("reset", () => forget());
+    timeline.on("too_old", ({ floor }) => forget(floor));
+  }
+
+  #tell() {
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  #on(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  get #shown() {
+    const sorted = [...this.#messages.values()].sort((a, b) => a.message.sequence - b.message.sequence);
+    const shown = new Set(shownOf(sorted.map(({ message }) => message)));
+    return sorted.filter(({ message }) => shown.has(message));
+  }
+
+  /** What is whole. */
+  list() {
+    return this.#shown.filter(({ message }) => message.open !== true).map(({ message }) => uiMessageOf(message));
+  }
+
+  /** The answer that is being written. */
+  get open() {
+    return this.#shown.findLast(({ message }) => message.open === true && message.entry.role === "assistant") ?? null;
+  }
+
+  /** The first message for which `holds`, also if it is still to come. */
+  answer(holds, abortSignal) {
+    return new Promise((resolve) => {
+      const look = () => {
+        const found = this.#shown.find(({ message }) => holds(message));
+        if (!found) return;
+        off();
+        resolve(found);
+      };
+      const off = this.#on(look);
+      abortSignal?.addEventListener("abort", off, { once: true });
+      look();
+    });
+  }
+
+  stream(answer, abortSignal) {
+    return streamOf(answer, abortSignal, ({ message }) => this.#left.add(message.sequence));
+  }
+
+  follow(chat) {
+    const begun = new Set(); // answers whose stream this chat has been given
+    let timer = null;
+    const is_busy = () => chat.status === "submitted" || chat.status === "streaming";
+    const look = () => {
+      clearTimeout(timer);
+      timer = null;
+      // A chat that is busy has the answer, and gets all else when it rests.
+      if (is_busy()) {
+        timer = setTimeout(look, LOOKS_MS);
+        return;
+      }
+      const { open } = this;
+      const list = this.list();
+      if (!isSame(list, chat.messages, open)) chat.messages = list;
+      if (!open || begun.has(open.message.sequence) || this.#left.has(open.message.sequence)) return;
+      begun.add(open.message.sequence);
+      chat.resumeStream();
+      timer = setTimeout(look, LOOKS_MS);
+    };
+    const off = this.#on(look);
+    look();
+    return () => {
+      clearTimeout(timer);
+      off();
+    };
+  }
+}
+
+/** Whether a chat shows these messages; of one that is being written it may show some. */
+function isSame(list, messages, open) {
+  const shown = open ? messages.filter(({ id }) => id !== open.message.message_id) : messages;
+  const texts = (all) => JSON.stringify(all.map(({ id, parts }) => [id, parts.filter(({ type }) => type !== "step-start").map((part) => part.text ?? part)]));
+  return texts(list) === texts(shown);
+}
+
+/** The stream of an answer, as the AI SDK reads it. `abortSignal` ends the stream, not the answer: `left` is told of it. */
+function streamOf(answer, abortSignal, left) {
+  let one = null;
+  let parts = null;
+  return new ReadableStream({
+    start(controller) {
+      const told = (chunk) => abortSignal?.aborted || controller.enqueue(chunk);
+      const abort = () => {
+        if (one) left(one);
+        parts?.return?.();
+        controller.close();
+      };
+      abortSignal?.addEventListener("abort", abort, { once: true });
+      const done = () => abortSignal?.removeEventListener("abort", abort);
+      const run = async () => {
+        one = await answer();
+        parts = one.growing ? one.growing[Symbol.asyncIterator]() : [one.message.entry.text ?? ""].values();
+        await tell(one, parts, told);
+      };
+      const ended = (end) => (error) => {
+        done();
+        if (!abortSignal?.aborted) end(error);
+      };
+      run().then(ended(() => controller.close()), ended((error) => controller.error(error)));
+    },
+    cancel() {
+      parts?.return?.();
+    },
+  });
+}
+
+async function tell({ message, growing }, parts, told) {
+  told({ type: "start", messageId: message.message_id });
+  told({ type: "text-start", id: "text" });
+  for (let part; !(part = await parts.next()).done; ) if (part.value) told({ type: "text-delta", id: "text", delta: part.value });
+  told({ type: "text-end", id: "text" });
+  const messageMetadata = endOf(growing?.newest ?? message);
+  told({ type: "finish", ...(Object.keys(messageMetadata).length && { messageMetadata }) });
+}
