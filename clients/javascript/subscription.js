@@ -48,7 +48,7 @@ export class Subscription {
     this.#told = new Told(options.listen !== false, () => this.#room());
     const range = {
       place: () => (this.#live ? this.#at : null),
-      extend: (first) => (this.#at = { ...this.#at, first }),
+      extend: (messages) => this.#extend(messages),
       later: (step) => this.#later(step),
     };
     this.#older = new Older(timeline, client, range, this.#told);
@@ -401,6 +401,14 @@ export class Subscription {
     for (const message of newer) this.#told.emit("changed", decodeMessage(message));
     if (place.after === this.head && fresh.length) this.#told.emit("caught_up", { timeline: this.timeline, head: this.head });
     this.#room();
+  }
+
+  /** A page came below the range. The server tells parts of those that it knows to be open here. */
+  #extend(page) {
+    this.#at = { ...this.#at, first: page[0].sequence };
+    this.#open.take(page);
+    if (this.#wantsParts && page.some(({ open }) => open === true)) this.#unsubscribe(() => this.resume());
+    return this.#at;
   }
 
   /** Stores parts that came to a message, then tells the app. Without a message there are none. */
