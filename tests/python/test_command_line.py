@@ -443,6 +443,38 @@ def test_people_see_text_and_colours(server, name, client):
         running.sees("tideline: no such timeline (timeline_not_found)")
 
 
+def test_an_answer_grows_as_it_comes_in(server, name, client):
+    client.call("timeline.create", timeline=name)
+    with Running(server, "follow", name, terminal=True) as people, Running(server, "follow", name) as program:
+        with Running(server, "send", name, "-", "--open", "--user", "bot") as sender:
+            typed = sender.process.stdin
+            for text in ("It is ", "hïgh\n", "\x1b[31mtide"):
+                typed.write(text.encode())
+                typed.flush()
+                people.sees(text.strip().replace("\x1b", "\\u{1b}"))
+            assert "+#1 It is hïgh\\n\\u{1b}[31mtide" in without_colours(people.text)
+            typed.close()
+            assert sender.ends() == 0 and not sender.told
+            finished = json.loads(sender.text)["message"]
+            assert finished["outcome"] == "done" and finished["entry"]["text"] == "It is hïgh\n\x1b[31mtide"
+        people.sees("~#1")
+        assert "bot: (open)" in without_colours(people.text)
+        until(lambda: "message.changed" in program.text)
+        lines = [json.loads(line) for line in program.lines(3)]
+        grown = [line for line in lines if line["kind"] == "message.extended"]
+        assert "".join(line["text"] for line in grown) == finished["entry"]["text"]
+        with Running(server, "send", name, "-", "--open") as sender:
+            people.sees("#2")
+            client.call("message.stop", timeline=name, sequence=2)
+            sender.process.stdin.write(b"x")
+            sender.process.stdin.flush()
+            assert sender.ends() == 1 and "message_closed" in sender.told
+        assert "give - as the message" in fails(server, 1, "send", name, "x", "--open")
+        done = tideline(server, "send", name, "-", "--open", input=b"ab\xff")
+        assert done.returncode == 1 and "not UTF-8" in done.told
+        until(lambda: "(failed)" in people.text)
+
+
 def test_nothing_hostile_reaches_the_terminal(server, name, client):
     client.call("timeline.create", timeline=name, meta={"title": HOSTILE}, members=[{"user": name}])
     client.append(name, {"text": HOSTILE, "rest": HOSTILE})

@@ -80,6 +80,32 @@ async def test_readers_see_it_grow_and_end(server, name):  # noqa: F811
 
 
 @played
+async def test_who_follows_all_conversations_reloads_in_the_middle(server, name, tmp_path):  # noqa: F811
+    ben, rooms = f"ben-{name}", [f"{name}/1", f"{name}/2"]
+    async with client(server, f"ann-{name}") as ann:
+        for room in rooms:
+            await ann.timeline.create(room, members=[{"user": f"ann-{name}"}, {"user": ben}])
+        async with ann.open(rooms[0]) as one, ann.open(rooms[1]) as other:
+            shown = ["", ""]
+            for token in ("a", "b", "c"):
+                await one.write(token)
+                await other.write(token.upper())
+                await asyncio.gather(one.flush(), other.flush())
+                async with client(server, ben, store=tmp_path / "ben.db") as reader:
+                    events = await reader.subscribe_conversations(also=("parts",))
+                    while shown != [one.text, other.text]:
+                        for at, room in enumerate(rooms):
+                            for message in reader.messages(room):
+                                shown[at] = message["entry"].get("text", "")
+                        if shown != [one.text, other.text]:
+                            await anext(events)
+                    await one.write("-")
+                    await one.flush()
+                    event = await until(events, "extended", lambda event: event.message["entry"]["text"] == one.text)  # noqa: B023
+                    assert event.text == "-" and event.timeline == rooms[0]
+
+
+@played
 async def test_a_slow_line_joins_tokens_and_makes_the_writer_wait(server, name):  # noqa: F811
     proxy = Proxy(server.port)
     await proxy.start()
@@ -172,6 +198,14 @@ async def test_however_the_block_is_left_the_message_ends(server, name):  # noqa
             async with ann.open(name, {"$no": 1}) as answer:
                 await answer.write("some")
                 await answer.flush()
+        with pytest.raises(tideline.Refused) as refused:
+            async with ann.open(name) as answer:
+                await answer.write("some")
+                await answer.flush()
+                await ann.message.recall(name, sequence=answer.sequence)
+                await answer.write("more")
+                await answer.flush()
+        assert refused.value.reason == "message_not_found"
         async with ann.open(name, message_id="m"):
             with pytest.raises(tideline.TidelineError):
                 await ann.open(name, message_id="m").__aenter__()
@@ -242,6 +276,36 @@ async def test_a_part_that_may_have_been_taken_is_repeated(tmp_path):
 async def test_control_a_repeat_is_taken_twice(tmp_path):
     with pytest.raises(AssertionError):
         assert await repeated(tmp_path, {"TIDELINE_FAULT": "part_repeated"}) == "> abc"
+
+
+async def resumed(tmp_path, environment=None):
+    """A reader is away for two parts of three; what it has in the end."""
+    running = await asyncio.to_thread(Server(tmp_path, environment=environment).start)
+    try:
+        async with client(running, "ann") as ann, ann.open("t") as answer:
+            for tokens in ("a", "bc"):
+                for token in tokens:
+                    await answer.write(token)
+                    await answer.flush()
+                async with client(running, "ben", store=tmp_path / "ben.db") as ben:
+                    room = await ben.subscribe("t", also=("parts",))
+                    await until(room, "subscribed")
+                    (stored,) = ben.messages("t")
+        return stored["parts"], stored["entry"]["text"]
+    finally:
+        running.kill()
+
+
+@played
+async def test_a_reader_that_was_away_has_each_part(tmp_path):
+    assert await resumed(tmp_path) == (3, "abc")
+
+
+@needs_faults
+@played
+async def test_control_a_resume_begins_one_part_late(tmp_path):
+    with pytest.raises(AssertionError):
+        assert await resumed(tmp_path, {"TIDELINE_FAULT": "grown_late"}) == (3, "abc")
 
 
 WRITER = """
@@ -319,8 +383,8 @@ def check_viewer(lines):
     return grown, None
 
 
-def under_kills(tmp_path, victims, environment=None):
-    running = Server(tmp_path, environment=environment).start()
+def under_kills(tmp_path, victims):
+    running = Server(tmp_path).start()
     runs = {
         "writer": Run(WRITER, tmp_path / "ann.out", running.url, tmp_path / "ann.db", len(TOKENS)),
         "viewer": Run(VIEWER, tmp_path / "ben.out", running.url, tmp_path / "ben.db"),
@@ -363,11 +427,3 @@ def under_kills(tmp_path, victims, environment=None):
 def test_no_token_is_lost_or_doubled_when_anybody_is_killed(tmp_path, monkeypatch, packages):
     monkeypatch.setenv("PYTHONPATH", packages["python"])
     under_kills(tmp_path, (["server", "writer", "viewer"] * KILLS)[:KILLS])
-
-
-@needs_faults
-def test_control_a_resume_begins_one_part_late(tmp_path, monkeypatch, packages):
-    monkeypatch.setenv("PYTHONPATH", packages["python"])
-    monkeypatch.setattr(sys.modules[__name__], "TOKENS", TOKENS[:300])
-    with pytest.raises(AssertionError):
-        under_kills(tmp_path, ["viewer"], {"TIDELINE_FAULT": "grown_late"})

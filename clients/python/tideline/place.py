@@ -75,7 +75,7 @@ def grown(known: Message, growth: Growth) -> Message:
     """A message with more text."""
     entry = known.get("entry") or {}
     before = entry.get("text", "")
-    # Another column may be what grows; only the end says then what it has grown to.
+    # A server does not say which column grows. Where this can't be the one, only the end says what it has grown to.
     text = {"text": before + growth.text} if isinstance(before, str) else {}
     return known | {"parts": growth.parts, "entry": entry | text}
 

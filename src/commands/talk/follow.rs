@@ -55,6 +55,15 @@ struct Follower {
     pace: Pace,
 }
 
+/// Parts that a message grew by.
+#[derive(Deserialize)]
+struct Grown {
+    timeline: Option<String>,
+    sequence: u64,
+    parts: u64,
+    text: String,
+}
+
 #[derive(Deserialize)]
 struct Pushed {
     timeline: String,
@@ -208,6 +217,9 @@ impl Follower {
         }
         self.show(at, Kind::New, &reply.messages)?;
         self.show(at, Kind::Changed, &reply.changed)?;
+        for raw in &reply.grown {
+            self.show_grown(at, raw, &parsed(raw)?)?;
+        }
         Ok(false)
     }
 
@@ -218,6 +230,17 @@ impl Follower {
             "message.changed" => Kind::Changed,
             "reaction" => Kind::Reacted,
             "timeline.changed" | "subscription.ended" => return self.happened(method, raw),
+            "message.extended" => {
+                let grown: Grown = parsed(raw)?;
+                let at = grown
+                    .timeline
+                    .as_deref()
+                    .and_then(|name| self.place_of(name));
+                if let Some(at) = at {
+                    self.show_grown(at, raw, &grown)?;
+                }
+                return Ok(None);
+            }
             // Of a newer server.
             _ => return Ok(None),
         };
@@ -283,6 +306,33 @@ impl Follower {
         self.screen.line(&line)
     }
 
+    /// Shows how a message goes on.
+    fn show_grown(&mut self, at: usize, raw: &RawValue, grown: &Grown) -> Result<(), Failure> {
+        let is_one_of_many = self.followed.len() > 1;
+        let Followed { name, place, .. } = &mut self.followed[at];
+        place.showed(grown.sequence, Some(grown.parts));
+        if self.screen.json {
+            let of = [("timeline", name.as_str()), ("epoch", place.epoch())];
+            let of = if grown.timeline.is_some() {
+                &[][..]
+            } else {
+                &of
+            };
+            return self.screen.line(&event("message.extended", of, raw));
+        }
+        let of = if is_one_of_many {
+            self.screen.part(Look::Timeline, name) + " "
+        } else {
+            String::new()
+        };
+        let start = of
+            + &self
+                .screen
+                .part(Look::Dim, &format!("+#{}", grown.sequence))
+            + " ";
+        self.screen.grow((at, grown.sequence), &start, &grown.text)
+    }
+
     /// Shows messages of one timeline that are new, or changes.
     fn show(&mut self, at: usize, kind: Kind, messages: &[Box<RawValue>]) -> Result<(), Failure> {
         let is_one_of_many = self.followed.len() > 1;
@@ -292,10 +342,22 @@ impl Follower {
             if kind == Kind::New && !place.take(message.sequence)? {
                 continue;
             }
+            let parts = message.open.then(|| message.parts.unwrap_or(0));
+            let shown = match kind {
+                // It says nothing of the text.
+                Kind::Reacted => None,
+                _ => place.showed(message.sequence, parts),
+            };
             let source = Source {
                 timeline: name,
                 epoch: place.epoch(),
                 is_one_of_many,
+            };
+            let is_whole = shown.is_some() && parts.is_none() && shown == message.parts;
+            let kind = if kind == Kind::Changed && is_whole {
+                Kind::Ended
+            } else {
+                kind
             };
             tell(&mut self.screen, kind, &source, raw, &message)?;
             if kind != Kind::New {

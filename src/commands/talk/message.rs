@@ -32,6 +32,13 @@ pub(super) struct Message {
     recalled_by: Option<String>,
     reason: Option<String>,
     #[serde(default)]
+    pub(super) open: bool,
+    pub(super) parts: Option<u64>,
+    outcome: Option<String>,
+    stopped_by: Option<String>,
+    #[serde(default)]
+    abandoned: bool,
+    #[serde(default)]
     pinned: bool,
     #[serde(default)]
     reactions: BTreeMap<String, Reaction>,
@@ -47,6 +54,8 @@ struct Reaction {
 pub(super) enum Kind {
     New,
     Changed,
+    /// It was open, and its text was shown as it grew.
+    Ended,
     Reacted,
 }
 
@@ -55,7 +64,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Kind::New => "message",
-            Kind::Changed => "message.changed",
+            Kind::Changed | Kind::Ended => "message.changed",
             Kind::Reacted => "reaction",
         }
     }
@@ -77,6 +86,7 @@ impl Message {
             parts.push(screen.part(Look::Dim, &self.why_gone()));
         } else if let Some(entry) = &self.entry {
             let (text, rest) = entry_text(entry);
+            let text = text.filter(|text| !text.is_empty());
             parts.extend(text.map(|text| plain(&cut(text, most))));
             parts.extend(rest.map(|rest| screen.part(Look::Dim, &cut(rest, most))));
         }
@@ -89,6 +99,8 @@ impl Message {
             self.edited_at
                 .filter(|_| !self.deleted)
                 .map(|_| "(edited)".to_owned()),
+            self.open.then(|| "(open)".to_owned()),
+            self.how_ended(),
             self.pinned.then(|| "(pinned)".to_owned()),
             (!reactions.is_empty()).then(|| format!("[{}]", reactions.join(", "))),
         ];
@@ -102,6 +114,16 @@ impl Message {
         match &self.sender {
             Some(sender) => format!("{}: {text}", screen.part(Look::Name, sender)),
             None => text,
+        }
+    }
+
+    /// Of one that was open; nothing of one that is whole.
+    fn how_ended(&self) -> Option<String> {
+        match (self.outcome.as_deref()?, &self.stopped_by) {
+            ("done", _) => None,
+            (outcome, Some(by)) => Some(format!("({outcome} by {by})")),
+            _ if self.abandoned => Some("(abandoned)".to_owned()),
+            (outcome, None) => Some(format!("({outcome})")),
         }
     }
 
@@ -128,13 +150,14 @@ impl Message {
         // Something that was there is not something new.
         let number = match kind {
             Kind::New => format!("#{}", self.sequence),
-            Kind::Changed | Kind::Reacted => format!("~#{}", self.sequence),
+            _ => format!("~#{}", self.sequence),
         };
         parts.push(screen.part(Look::Dim, &number));
         match kind {
             Kind::Reacted if self.reactions.is_empty() => {
                 parts.push(screen.part(Look::Dim, "no reactions any more"));
             }
+            Kind::Ended => parts.push(self.text(screen, 0)),
             _ => parts.push(self.text(screen, usize::MAX)),
         }
         parts.join(" ")

@@ -3,6 +3,8 @@
 //! Owns: epoch, position and change position. Promises: a message is new once, in order; a gap is never ignored;
 //! another history is begun from its start. Must not: print, or send.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -23,6 +25,8 @@ pub(super) struct Place {
     start: Start,
     /// Absent before the first subscription.
     at: Option<At>,
+    /// Messages that grow, and how many parts of each were shown.
+    open: BTreeMap<u64, u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,10 @@ pub(super) struct Asked<'a> {
     changes_after: Option<u64>,
     limit: u64,
     create: bool,
+    with: [&'static str; 1],
+    /// Open messages that were shown, and how many parts of each.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    open: BTreeMap<u64, u64>,
 }
 
 /// What `subscribe` answers.
@@ -58,6 +66,8 @@ pub(super) struct Subscribed {
     pub(super) messages: Vec<Box<RawValue>>,
     #[serde(default)]
     pub(super) changed: Vec<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) grown: Vec<Box<RawValue>>,
     pub(super) state: String,
 }
 
@@ -77,7 +87,11 @@ const PAGE: u64 = 1_000;
 
 impl Place {
     pub(super) fn new(start: Start) -> Place {
-        Place { start, at: None }
+        Place {
+            start,
+            at: None,
+            open: BTreeMap::new(),
+        }
     }
 
     /// Whether there was a subscription.
@@ -99,12 +113,22 @@ impl Place {
             changes_after: None,
             limit: PAGE,
             create,
+            with: ["parts"],
+            open: BTreeMap::new(),
         };
         match (&self.at, self.start) {
             (Some(at), _) => {
                 asked.after = Some(at.after);
                 asked.epoch = Some(&at.epoch);
                 asked.changes_after = Some(at.changes_after);
+                // As many as the server takes; it tells the others whole.
+                asked.open = self
+                    .open
+                    .iter()
+                    .rev()
+                    .take(64)
+                    .map(|(at, parts)| (*at, *parts))
+                    .collect();
             }
             (None, Start::After(after)) => asked.after = Some(after),
             (None, Start::Rewind(0)) => {}
@@ -162,6 +186,7 @@ impl Place {
 
     /// The history is gone; what follows is read from its start.
     pub(super) fn forget(&mut self) {
+        self.open.clear();
         self.at = None;
         self.start = Start::After(0);
     }
@@ -181,6 +206,14 @@ impl Place {
                 Err(Failure::away(why))
             }
             _ => Ok(false),
+        }
+    }
+
+    /// A message was shown, with so many parts if it is open. Gives how many were shown of it before, if it grew.
+    pub(super) fn showed(&mut self, sequence: u64, open: Option<u64>) -> Option<u64> {
+        match open {
+            Some(parts) => self.open.insert(sequence, parts),
+            None => self.open.remove(&sequence),
         }
     }
 
@@ -204,6 +237,7 @@ mod tests {
             change_head,
             messages: Vec::new(),
             changed: Vec::new(),
+            grown: Vec::new(),
             state: state.to_owned(),
         }
     }
@@ -219,7 +253,7 @@ mod tests {
         let asked = serde_json::to_string(&place.asked("a", false)).unwrap();
         assert_eq!(
             asked,
-            r#"{"timeline":"a","rewind":10,"limit":1000,"create":false}"#
+            r#"{"timeline":"a","rewind":10,"limit":1000,"create":false,"with":["parts"]}"#
         );
         assert_eq!(
             place
@@ -235,10 +269,12 @@ mod tests {
         assert!(place.take(6).unwrap());
         place.changed_to(9);
         place.changed_to(8);
+        assert_eq!(place.showed(6, Some(2)), None);
+        assert_eq!(place.showed(6, Some(3)), Some(2));
         let asked = serde_json::to_string(&place.asked("a", true)).unwrap();
         assert_eq!(
             asked,
-            r#"{"timeline":"a","after":6,"epoch":"e","changes_after":9,"limit":1000,"create":true}"#
+            r#"{"timeline":"a","after":6,"epoch":"e","changes_after":9,"limit":1000,"create":true,"with":["parts"],"open":{"6":3}}"#
         );
         assert_eq!(
             place

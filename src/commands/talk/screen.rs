@@ -28,6 +28,8 @@ pub(super) struct Screen {
     out: BufWriter<Stdout>,
     pub(super) json: bool,
     colours: bool,
+    /// The line has no end yet: a message of a timeline grows there.
+    growing: Option<(usize, u64)>,
 }
 
 /// How a part of a line looks, where there are colours.
@@ -51,13 +53,37 @@ impl Screen {
             out: BufWriter::new(io::stdout()),
             json: form.json || !(form.text || is_terminal),
             colours: is_terminal && !is_set("NO_COLOR") && !is_dumb,
+            growing: None,
         }
     }
 
     /// Writes a line, whose parts were made plain.
     pub(super) fn line(&mut self, line: &str) -> Result<(), Failure> {
+        self.end_line()?;
         self.out.write_all(line.as_bytes())?;
         Ok(self.out.write_all(b"\n")?)
+    }
+
+    /// Writes a stranger's text that goes on with a message; where the line is another's, behind a `start`.
+    pub(super) fn grow(
+        &mut self,
+        of: (usize, u64),
+        start: &str,
+        text: &str,
+    ) -> Result<(), Failure> {
+        if self.growing != Some(of) {
+            self.end_line()?;
+            self.out.write_all(start.as_bytes())?;
+            self.growing = Some(of);
+        }
+        Ok(self.out.write_all(plain(text).as_bytes())?)
+    }
+
+    fn end_line(&mut self) -> Result<(), Failure> {
+        if self.growing.take().is_some() {
+            self.out.write_all(b"\n")?;
+        }
+        Ok(())
     }
 
     /// What was written can be seen now.

@@ -1,4 +1,4 @@
-//! `tideline send TIMELINE TEXT|JSON|-`: messages, each of which is there once.
+//! `tideline send TIMELINE TEXT|JSON|-`: messages, each of which is there once; or one that grows by standard input.
 //!
 //! Owns: the outbox. Promises: a message has its ID before it is sent, and is repeated with it until the server has
 //! answered; messages of standard input are in its order, and none behind a line that was refused is sent. Must not:
@@ -20,6 +20,7 @@ use super::plain::json;
 use super::screen::{Form, Look, Screen};
 use super::session::{Session, parsed};
 
+mod answer;
 mod piped;
 
 use piped::Piped;
@@ -38,6 +39,12 @@ pub struct Send {
     /// The message's ID, to repeat what may have been sent [default: a new one].
     #[arg(long, value_name = "ID")]
     id: Option<String>,
+    /// One message of all standard input, shown to readers as it comes; only with -.
+    #[arg(long, conflicts_with_all = ["id", "form_of"])]
+    open: bool,
+    /// With --open: the server closes the message as failed if nothing more comes for so long.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "open", value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    idle: u64,
     /// How long to repeat what is not answered.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
@@ -124,7 +131,14 @@ impl Sender {
     async fn run(&mut self, waiting: &mut String) -> Result<(), Failure> {
         // Words that nobody quoted are one text, as with `echo`.
         let message = self.what.message.join(" ");
-        if message != "-" {
+        if self.what.open && message != "-" {
+            return Err(Failure::Wrong(
+                "--open is of standard input: give - as the message".into(),
+            ));
+        }
+        if self.what.open {
+            self.answer(waiting).await?;
+        } else if message != "-" {
             let entry = entry(&message, self.what.form_of).map_err(Failure::Wrong)?;
             let id = self.what.id.take().unwrap_or_else(new_id);
             let outgoing = Outgoing {
@@ -189,11 +203,11 @@ impl Sender {
 
     /// Sends messages, and again until they are answered. A batch that is refused as a whole is sent one by one.
     async fn deliver(&mut self, batch: &[Outgoing], waiting: &mut String) -> Result<(), Failure> {
-        match self.repeat(batch, waiting).await {
+        match self.appended(batch, waiting).await {
             Ok(appended) => self.show(&appended),
             Err(Failure::Refused(_)) if batch.len() > 1 => {
                 for one in batch {
-                    let alone = self.repeat(std::slice::from_ref(one), waiting).await;
+                    let alone = self.appended(std::slice::from_ref(one), waiting).await;
                     let appended = alone.map_err(|failure| failure.about(&one.named()))?;
                     self.show(&appended)?;
                 }
@@ -204,20 +218,31 @@ impl Sender {
         }
     }
 
-    async fn repeat(
+    async fn appended(
         &mut self,
         batch: &[Outgoing],
         waiting: &mut String,
     ) -> Result<Vec<Box<RawValue>>, Failure> {
+        *waiting = not_sent(batch);
+        let attempt =
+            async |sender: &mut Sender, waiting: &mut String| sender.attempt(batch, waiting).await;
+        self.repeat(waiting, attempt).await
+    }
+
+    /// Does something until the server has answered.
+    async fn repeat<T>(
+        &mut self,
+        waiting: &mut String,
+        attempt: impl AsyncFn(&mut Sender, &mut String) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let mut pace = Pace::default();
         let until = Instant::now() + Duration::from_secs(self.what.patience.min(PATIENCE_MAX));
-        *waiting = not_sent(batch);
         loop {
-            let (why, wait) = match self.attempt(batch, waiting).await {
-                Ok(appended) => {
+            let (why, wait) = match attempt(self, waiting).await {
+                Ok(answer) => {
                     waiting.clear();
                     pace.reset();
-                    return Ok(appended);
+                    return Ok(answer);
                 }
                 Err(Failure::Refused(refusal)) if refusal.may_retry() => {
                     let wait = pace.next();
@@ -243,17 +268,16 @@ impl Sender {
         batch: &[Outgoing],
         waiting: &mut String,
     ) -> Result<Vec<Box<RawValue>>, Failure> {
-        let session = match &mut self.session {
-            Some(session) => session,
-            none => none.insert(Session::open(&self.what.at).await?),
-        };
+        self.session().await?;
         *waiting = unanswered(batch);
+        let timeline = self.what.timeline.clone();
+        let session = self.session().await?;
         let messages = batch.iter().map(|one| Message {
             entry: &one.entry,
             message_id: &one.id,
         });
         let messages: Vec<Message<'_>> = messages.collect();
-        let timeline = &self.what.timeline;
+        let timeline = &timeline;
         if let [Message { entry, message_id }] = messages[..] {
             let one = Append {
                 timeline,
@@ -268,6 +292,13 @@ impl Sender {
         };
         let appended = session.call("message.append_batch", &batch).await?;
         Ok(parsed::<Appended>(&appended)?.messages)
+    }
+
+    async fn session(&mut self) -> Result<&mut Session, Failure> {
+        match &mut self.session {
+            Some(session) => Ok(session),
+            none => Ok(none.insert(Session::open(&self.what.at).await?)),
+        }
     }
 
     fn show(&mut self, appended: &[Box<RawValue>]) -> Result<(), Failure> {

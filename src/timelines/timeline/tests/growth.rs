@@ -201,7 +201,7 @@ async fn retention_by_bytes_counts_what_grew_and_ends_what_it_passes() {
     let first = bed.append(true).await;
     let settings = SettingsPatch {
         retention: Some(Some(Retention {
-            bytes: Some(2_000),
+            bytes: Some(4_000),
             ..Retention::default()
         })),
         ..SettingsPatch::default()
