@@ -217,6 +217,23 @@ test("a page with an open message is followed from where it has it", async () =>
   await client.close();
 });
 
+test("what is open below the range is not followed", async () => {
+  const { script, client, room, grow, change } = await reading([message(5), open(6)], { rewind: 2 });
+  const told = [];
+  for (const event of ["changed", "extended"]) room.on(event, ({ sequence, message }) => told.push(`${event} ${sequence ?? message.sequence}`));
+  change(open(3, 1, "x"));
+  grow(3, 2, "y");
+  grow(6, 1, "z");
+  script.cut();
+  const again = await script.next("subscribe");
+  assert.deepEqual([again.params.open, told], [{ 6: 1 }, ["extended 6"]]);
+  script.answer(again, reply([], { head: 6, changed: [open(3, 4, "xyzz")], grown: [{ sequence: 6, from: 2, parts: 2, text: "!" }] }));
+  grow(3, 5, "!");
+  while (told.length < 2) await new Promise(setImmediate);
+  assert.deepEqual(told, ["extended 6", "extended 6"]);
+  await client.close();
+});
+
 test("the end is told also where another tab has stored it first", async () => {
   const store = new MemoryStore();
   const script = new Script();
