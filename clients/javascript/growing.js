@@ -22,10 +22,11 @@ export class Open {
     return new Open(this.#messages);
   }
 
-  /** Messages came, or changes of some. Returns those that were open, in their newest form. */
-  take(messages) {
+  /** Messages came, or changes of some; those below `first` are not followed. Returns those that were open, in their newest form. */
+  take(messages, first) {
     const changed = [];
     for (const message of messages) {
+      if (message.sequence < first) continue;
       const copy = this.#messages.get(message.sequence);
       if (copy && !isNewer(message, copy)) continue;
       const whole = copy ? newest(copy, message) : message;

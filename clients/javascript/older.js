@@ -2,7 +2,8 @@
 //
 // Owns: what the app has asked for by `older`, and the one page that is on its way. Promises: one after the other; a page
 // continues the range downwards without a gap, and what has changed while it was on its way is laid on it, so that it is as
-// new as the range. A page that the protocol rules out is a breach. Must not: subscribe.
+// new as the range. A page that the protocol rules out is a breach. Must not: subscribe. Where a page has open messages the
+// range is followed anew, so that their parts come.
 
 import { Breach } from "./errors.js";
 import { check, checkedMessages, decodeMessage, isNewer, newest } from "./values.js";
@@ -10,7 +11,7 @@ import { check, checkedMessages, decodeMessage, isNewer, newest } from "./values
 export class Older {
   #timeline;
   #client; // {connection, store}
-  #range; // {place(): where the subscription is, if it is live, extend(first): the place from then on, later(step)}
+  #range; // {place(): where the subscription is, if it is live, extend(messages): the place from then on, later(step)}
   #told;
   #wanted = []; // {count, resolve, reject}
   #page = null; // {first, below} while one is on its way
@@ -88,7 +89,7 @@ export class Older {
 
   #replied(messages) {
     if (!messages.length) return this.#range.later(() => this.#came([]));
-    const place = this.#range.extend(messages[0].sequence);
+    const place = this.#range.extend(messages);
     this.#range.later(async () => {
       await this.#client.store.apply(this.#timeline, place, messages);
       this.#came(messages);

@@ -48,7 +48,7 @@ export class Subscription {
     this.#told = new Told(options.listen !== false, () => this.#room());
     const range = {
       place: () => (this.#live ? this.#at : null),
-      extend: (first) => (this.#at = { ...this.#at, first }),
+      extend: (messages) => this.#extend(messages),
       later: (step) => this.#later(step),
     };
     this.#older = new Older(timeline, client, range, this.#told);
@@ -131,7 +131,7 @@ export class Subscription {
       for (const [event, detail] of left) this.#told.emit(event, detail);
     }
     if (this.#closed) return;
-    if (place && this.#wantsParts) this.#open.take(await store.range(this.timeline, { limit: LOOKED_AT, newest: true }));
+    if (place && this.#wantsParts) this.#open.take(await store.range(this.timeline, { limit: LOOKED_AT, newest: true }), place.first);
     this.#at = place;
     this.#restored = true;
     this.#ask();
@@ -256,8 +256,8 @@ export class Subscription {
     if (last > head) throw new Breach("a message above the head");
     this.#known(changed, last);
     const open = this.#open.copy();
-    const followed = open.take([...fresh, ...copies, ...changed]);
-    open.drop(floor);
+    const followed = open.take([...fresh, ...copies, ...changed], first);
+    open.drop(first);
     const grown = (reply.grown ?? []).map((growth) => [growth, open.extend(growth)]);
     this.#open = open;
     this.#at = { epoch, floor, first, after: last, changes: Math.max(asked?.changes ?? 0, change_head) };
@@ -324,7 +324,7 @@ export class Subscription {
     this.#at = { ...this.#at, after: last };
     this.head = Math.max(params.head, last);
     if (fresh.length) this.#resets = 0;
-    this.#apply(fresh, copies, [], this.#open.take([...fresh, ...copies]));
+    this.#apply(fresh, copies, [], this.#open.take([...fresh, ...copies], this.#at.first));
   }
 
   #extendedPushed(params) {
@@ -339,7 +339,7 @@ export class Subscription {
     const messages = method === "reaction" ? checkedReactions(params.messages) : checkedMessages(params.messages);
     this.#known(messages, this.#at.after);
     this.#at = { ...this.#at, changes: Math.max(this.#at.changes, params.change_head) };
-    this.#apply([], messages, [], this.#open.take(messages));
+    this.#apply([], messages, [], this.#open.take(messages, this.#at.first));
   }
 
   #ofThisEpoch({ epoch }) {
@@ -401,6 +401,14 @@ export class Subscription {
     for (const message of newer) this.#told.emit("changed", decodeMessage(message));
     if (place.after === this.head && fresh.length) this.#told.emit("caught_up", { timeline: this.timeline, head: this.head });
     this.#room();
+  }
+
+  /** A page came below the range. The server tells parts of those that it knows to be open here. */
+  #extend(page) {
+    this.#at = { ...this.#at, first: page[0].sequence };
+    this.#open.take(page, page[0].sequence);
+    if (this.#wantsParts && page.some(({ open }) => open === true)) this.#unsubscribe(() => this.resume());
+    return this.#at;
   }
 
   /** Stores parts that came to a message, then tells the app. Without a message there are none. */

@@ -196,6 +196,44 @@ test("an iterator ends with the subscription, the history, and the message", asy
   await other.client.close();
 });
 
+test("a page with an open message is followed from where it has it", async () => {
+  const { script, client, room } = await reading([message(3)], { rewind: 1 });
+  await once(room, "message");
+  const paging = room.older(2);
+  const growth = { timeline: "room", epoch: "E1", sequence: 2, from: 5, parts: 5, text: "e" };
+  const page = await script.next("message.range");
+  script.push("message.extended", growth);
+  const older = once(room, "older");
+  script.answer(page, { messages: [open(2, 4, "abcd"), message(1)], epoch: "E1", floor: 1 });
+  script.answer(await script.next("unsubscribe"), {});
+  const again = await script.next("subscribe");
+  assert.deepEqual([again.params.open, again.params.after], [{ 2: 4 }, 3]);
+  script.push("message.extended", { ...growth, from: 6, parts: 6 });
+  assert.equal(await paging, 2);
+  const [, two] = (await older).messages;
+  const extended = once(room, "extended");
+  script.answer(again, reply([], { head: 3, grown: [{ sequence: 2, from: 5, parts: 6, text: "ef" }] }));
+  assert.deepEqual([(await extended).message.entry.text, two.text], ["abcdef", "abcdef"]);
+  await client.close();
+});
+
+test("what is open below the range is not followed", async () => {
+  const { script, client, room, grow, change } = await reading([message(5), open(6)], { rewind: 2 });
+  const told = [];
+  for (const event of ["changed", "extended"]) room.on(event, ({ sequence, message }) => told.push(`${event} ${sequence ?? message.sequence}`));
+  change(open(3, 1, "x"));
+  grow(3, 2, "y");
+  grow(6, 1, "z");
+  script.cut();
+  const again = await script.next("subscribe");
+  assert.deepEqual([again.params.open, told], [{ 6: 1 }, ["extended 6"]]);
+  script.answer(again, reply([], { head: 6, changed: [open(3, 4, "xyzz")], grown: [{ sequence: 6, from: 2, parts: 2, text: "!" }] }));
+  grow(3, 5, "!");
+  while (told.length < 2) await new Promise(setImmediate);
+  assert.deepEqual(told, ["extended 6", "extended 6"]);
+  await client.close();
+});
+
 test("the end is told also where another tab has stored it first", async () => {
   const store = new MemoryStore();
   const script = new Script();

@@ -4,7 +4,6 @@
 // Owns: the bundle of the page, in a folder of its own. Promises: killed and started again, it goes on with the answer that it
 // was writing. Must not: be served. TIDELINE_MODULES is the folder of `ai`, `@ai-sdk/react`, `react`, `react-dom`, `esbuild`.
 
-import { spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -62,10 +61,7 @@ for (const chat of chats.length ? chats : ["harbour"]) {
   await answerChat(client, `chat/${chat}`, recite, { failed: (error) => console.error(error) });
 }
 
-const served = spawn(process.execPath, [here("../../../../console/scripts/serve.js"), port, behind, `/chat/=${folder}`], { stdio: "inherit" });
-const end = () => {
-  served.kill();
-  rmSync(folder, { recursive: true, force: true });
-  process.exit();
-};
-for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, end);
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit());
+process.argv.splice(2, Infinity, port, behind, `/chat/=${folder}`);
+await import("../../../../console/scripts/serve.js");
