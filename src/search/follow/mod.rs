@@ -304,7 +304,7 @@ impl Follower {
             };
             self.is_stuck.store(false, Ordering::Relaxed);
             self.seen.send_replace(Arc::new(Seen(Some(shown))));
-            let is_idle = work.written.elapsed() >= IDLE;
+            let is_idle = work.written.elapsed() >= IDLE && !work.index.merges();
             if work.turn.is_some() && (is_idle || self.writers.are_wanted()) {
                 work = blocking(move || {
                     work.index.rest()?;
@@ -349,13 +349,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Commits what is not committed, and lets go of the files.
+    /// Commits what is not committed, and lets go of the files. Merges are not waited for: the next commits make them.
     async fn end(&self, mut work: Work) -> Result<(), Halt> {
         blocking(move || {
             if work.index.is_changed() || work.place != work.kept {
                 work.index.commit(&work.place)?;
             }
-            work.index.rest()
+            Ok(())
         })
         .await
     }

@@ -17,7 +17,7 @@ use tantivy::collector::Count;
 use tantivy::directory::MmapDirectory;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::error::DataCorruption;
-use tantivy::merge_policy::LogMergePolicy;
+use tantivy::merge_policy::{LogMergePolicy, MergePolicy as _};
 use tantivy::{
     Directory as _, Index as Engine, IndexMeta, IndexReader, IndexWriter, ReloadPolicy, Searcher,
     TantivyError,
@@ -163,6 +163,12 @@ impl Index {
         Ok(())
     }
 
+    /// Whether segments are being merged, or would be by the next commit.
+    pub(crate) fn merges(&self) -> bool {
+        let segments = self.engine.searchable_segment_metas();
+        segments.is_ok_and(|segments| !policy().compute_merge_candidates(&segments).is_empty())
+    }
+
     /// Lets go of the writer, whose merges end first.
     pub(crate) fn rest(&mut self) -> Result<(), Broken> {
         match self.writer.take() {
@@ -182,9 +188,7 @@ impl Index {
         if self.writer.is_none() {
             let writer = self.engine.writer_with_num_threads(1, ARENA_BYTES);
             let writer: IndexWriter = writer.map_err(|error| why(&self.folder, error))?;
-            let mut policy = LogMergePolicy::default();
-            policy.set_del_docs_ratio_before_merge(DELETED_MAX);
-            writer.set_merge_policy(Box::new(policy));
+            writer.set_merge_policy(Box::new(policy()));
             self.writer = Some(writer);
         }
         let Some(writer) = &mut self.writer else {
@@ -192,6 +196,12 @@ impl Index {
         };
         Ok(writer)
     }
+}
+
+fn policy() -> LogMergePolicy {
+    let mut policy = LogMergePolicy::default();
+    policy.set_del_docs_ratio_before_merge(DELETED_MAX);
+    policy
 }
 
 /// Holds the files of a commit against their checksums, and against what the commit, which has none, says of them.
