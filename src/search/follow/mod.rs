@@ -231,6 +231,8 @@ impl Follower {
         let (folder, definition) = (self.folder.clone(), self.definition.clone());
         let partitions = self.tables.search_source();
         let history = partitions.history();
+        let turn = self.stop.run_until_cancelled(self.writers.opening()).await;
+        let _turn = turn.flatten().ok_or(Halt::Stopped)?;
         let opened = blocking(move || Index::open(&folder, &definition, history)).await?;
         let (index, place) = opened;
         let map = partitions.map();
