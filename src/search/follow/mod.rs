@@ -72,6 +72,8 @@ pub(crate) struct Follower {
 enum Halt {
     /// The tables could not be read: again later, from here, with what was put.
     Tables(Error),
+    /// The disk has little room: again later, from here, with what was put.
+    Full,
     /// The index can't go on: opened again later, from its last commit.
     Later(String),
     /// It has to be made anew.
@@ -162,6 +164,11 @@ impl Follower {
                         "rows of a search index can't be read; tried again"
                     );
                 }
+                Halt::Full => tracing::warn!(
+                    index,
+                    table,
+                    "a search index leaves the last of the disk to others; the disk is full, make room"
+                ),
                 Halt::Later(why) => {
                     tracing::warn!(
                         why,
@@ -207,7 +214,7 @@ impl Follower {
                 self.is_asked = true;
             }
             let turned = self.turn(&mut now).await;
-            if let Err(halt @ Halt::Tables(_)) = turned {
+            if let Err(halt @ (Halt::Tables(_) | Halt::Full)) = turned {
                 // What was read until then is shown, and others may write.
                 *kept = Some(self.settle(now, false).await?);
                 return Err(halt);

@@ -36,6 +36,8 @@ use place::{Bent, Place};
 const ARENA_BYTES: usize = 32 << 20;
 /// Bytes of documents between two commits.
 const QUEUED_BYTES_MAX: usize = 32 << 20;
+/// Room on the disk that an index leaves to others, or a 16th of it if that is less.
+const KEPT_BYTES: u64 = 256 << 20;
 /// Segments with so large a part of deleted documents are merged.
 const DELETED_MAX: f32 = 0.3;
 
@@ -167,6 +169,20 @@ impl Index {
     pub(crate) fn merges(&self) -> bool {
         let segments = self.engine.searchable_segment_metas();
         segments.is_ok_and(|segments| !policy().compute_merge_candidates(&segments).is_empty())
+    }
+
+    /// Whether the disk has more room than an index leaves to others.
+    pub(crate) fn has_room(&self) -> bool {
+        let kept = disk::total(&self.folder).map_or(0, |total| (total / 16).min(KEPT_BYTES));
+        disk::left(&self.folder, 0).is_none_or(|left| left >= kept)
+    }
+
+    /// Removes the files that no commit names: what failed merges have left, and writers that were killed.
+    pub(crate) fn collect(&mut self) -> Result<(), Broken> {
+        let collected = self.writer()?.garbage_collect_files().wait();
+        collected
+            .map(drop)
+            .map_err(|error| why(&self.folder, error))
     }
 
     /// Lets go of the writer, whose merges end first.
