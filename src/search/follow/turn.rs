@@ -183,6 +183,10 @@ impl Follower {
     async fn put(&self, work: &mut Work, rows: &[Put]) -> Result<(), Halt> {
         if !rows.is_empty() {
             self.may_write(work).await?;
+            if !work.index.has_room() {
+                tokio::task::block_in_place(|| work.index.collect())?;
+                return Err(Halt::Full);
+            }
             work.written = Instant::now();
             self.figures.rows.increment(rows.len() as u64);
         }

@@ -17,7 +17,7 @@ use tantivy::collector::Count;
 use tantivy::directory::MmapDirectory;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::error::DataCorruption;
-use tantivy::merge_policy::LogMergePolicy;
+use tantivy::merge_policy::{LogMergePolicy, MergePolicy as _};
 use tantivy::{
     Directory as _, Index as Engine, IndexMeta, IndexReader, IndexWriter, ReloadPolicy, Searcher,
     TantivyError,
@@ -36,6 +36,8 @@ use place::{Bent, Place};
 const ARENA_BYTES: usize = 32 << 20;
 /// Bytes of documents between two commits.
 const QUEUED_BYTES_MAX: usize = 32 << 20;
+/// Room on the disk that an index leaves to others, or a 16th of it if that is less.
+const KEPT_BYTES: u64 = 256 << 20;
 /// Segments with so large a part of deleted documents are merged.
 const DELETED_MAX: f32 = 0.3;
 
@@ -163,6 +165,26 @@ impl Index {
         Ok(())
     }
 
+    /// Whether segments are being merged, or would be by the next commit.
+    pub(crate) fn merges(&self) -> bool {
+        let segments = self.engine.searchable_segment_metas();
+        segments.is_ok_and(|segments| !policy().compute_merge_candidates(&segments).is_empty())
+    }
+
+    /// Whether the disk has more room than an index leaves to others.
+    pub(crate) fn has_room(&self) -> bool {
+        let kept = disk::total(&self.folder).map_or(0, |total| (total / 16).min(KEPT_BYTES));
+        disk::left(&self.folder, 0).is_none_or(|left| left >= kept)
+    }
+
+    /// Removes the files that no commit names: what failed merges have left, and writers that were killed.
+    pub(crate) fn collect(&mut self) -> Result<(), Broken> {
+        let collected = self.writer()?.garbage_collect_files().wait();
+        collected
+            .map(drop)
+            .map_err(|error| why(&self.folder, error))
+    }
+
     /// Lets go of the writer, whose merges end first.
     pub(crate) fn rest(&mut self) -> Result<(), Broken> {
         match self.writer.take() {
@@ -184,14 +206,18 @@ impl Index {
             None => {
                 let writer = self.engine.writer_with_num_threads(1, ARENA_BYTES);
                 let writer: IndexWriter = writer.map_err(|error| why(&self.folder, error))?;
-                let mut policy = LogMergePolicy::default();
-                policy.set_del_docs_ratio_before_merge(DELETED_MAX);
-                writer.set_merge_policy(Box::new(policy));
+                writer.set_merge_policy(Box::new(policy()));
                 writer
             }
         };
         Ok(self.writer.insert(writer))
     }
+}
+
+fn policy() -> LogMergePolicy {
+    let mut policy = LogMergePolicy::default();
+    policy.set_del_docs_ratio_before_merge(DELETED_MAX);
+    policy
 }
 
 /// Holds the files of a commit against their checksums, and against what the commit, which has none, says of them.
