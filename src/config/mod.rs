@@ -201,7 +201,13 @@ keys! {
         search_log_bytes_max: u64 = 1_073_741_824, 1_048_576 to 17_592_186_044_416;
         /// Bytes that the rows of all searches take while they run, up to 64 MiB of each. A search that does not fit in
         /// is refused.
-        search_memory_bytes_max: usize = 268_435_456, 16_777_216 to 1_099_511_627_776;
+        search_memory_bytes_max: usize = 268_435_456, 67_108_864 to 1_099_511_627_776;
+        /// Searches that run or wait for their turn, at most; as many as there are processors run at a time. Further
+        /// ones are answered OTSServerBusy.
+        searches_max: usize = 256, 1 to 1_000_000;
+        /// Sessions of ParallelScan at most, each with what its first step found. Further ones are answered
+        /// OTSServerBusy.
+        search_scans_max: usize = 100, 1 to 1_000_000;
     }
     "backups" {
         /// Folder below which administrators may have backups made by `backup.start`; it must be there, best on another
@@ -494,6 +500,8 @@ mod tests {
             "tablestore_partition_key_units_max",
             "search_waits",
             "search_build_rows_per_second",
+            "searches_max",
+            "search_scans_max",
         ];
         for name in Config::NAMES {
             let unit = name

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tantivy::Searcher;
 
+use tideline_base::bounds::Resource;
 use tideline_base::faults;
 use tideline_base::ids::{PartitionId, Position, TableId};
 use tideline_model::search::{
@@ -131,7 +132,8 @@ impl Searches {
     /// Begins a scan of an index: returns its session.
     pub fn begin_scan(&self, table: &Table, index: &str) -> Result<Vec<u8>, Error> {
         let index = self.definition(table, index)?;
-        self.inner.scans.begin(index.id, self.holder)
+        let bound = self.bound(Resource::Scans);
+        self.inner.scans.begin(index.id, (bound, self.holder))
     }
 
     /// Does a step of a scan: a step with rows has a token, the last one has neither.
@@ -203,7 +205,7 @@ impl Searches {
         let since_ms = since(table, index, self.inner.tables.search_ms());
         Ok(Arc::new(Checked {
             index: index.id,
-            compiled: living(&layout, compiled, since_ms),
+            compiled: living((&layout, &deadline), compiled, since_ms),
             layout,
             query,
             order: Arc::new(order),
@@ -261,7 +263,7 @@ impl Searches {
     /// Runs a search.
     async fn found(&self, checked: &Arc<Checked>, snapshot: Snapshot) -> Result<Found, Error> {
         let searcher = snapshot.searcher.clone();
-        let (until, share) = (checked.deadline.at, self.inner.memory.share());
+        let (until, share) = (checked.deadline.at, self.memory());
         let checked = Arc::clone(checked);
         let found = self.run(until, move || checked.run(&searcher, share)).await;
         if let Err(Error::Unavailable(_)) = &found {

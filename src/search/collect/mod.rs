@@ -17,7 +17,7 @@ use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::BytesColumn;
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
-pub(crate) use memory::{Memory, OF_ONE_MAX, Share, Short};
+pub(crate) use memory::{OF_ONE_MAX, Share, Short};
 pub(crate) use order::{Order, SortValue};
 use part::{Rank, SegmentPart};
 pub(crate) use token::{Page, PageToken};

@@ -307,7 +307,7 @@ impl Follower {
             };
             self.is_stuck.store(false, Ordering::Relaxed);
             self.seen.send_replace(Arc::new(Seen(Some(shown))));
-            let is_idle = work.written.elapsed() >= IDLE && !work.index.merges();
+            let is_idle = work.written.elapsed() >= IDLE;
             if work.turn.is_some() && (is_idle || self.writers.are_wanted()) {
                 work = blocking(move || {
                     work.index.rest()?;

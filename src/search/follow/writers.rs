@@ -58,3 +58,21 @@ impl Writers {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn as_many_indexes_open_as_there_are_processors() {
+        let writers = Writers::default();
+        let processors = std::thread::available_parallelism().unwrap().get();
+        let open = || writers.opening().now_or_never().flatten();
+        let mut opening: Vec<_> = (0..processors).map(|_| open().unwrap()).collect();
+        assert!(open().is_none());
+        opening.pop();
+        assert!(open().is_some());
+    }
+}

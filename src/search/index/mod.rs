@@ -17,10 +17,11 @@ use tantivy::collector::Count;
 use tantivy::directory::MmapDirectory;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::error::DataCorruption;
-use tantivy::merge_policy::{LogMergePolicy, MergePolicy as _};
+use tantivy::merge_policy::LogMergePolicy;
+use tantivy::query::EnableScoring;
 use tantivy::{
-    Directory as _, Index as Engine, IndexMeta, IndexReader, IndexWriter, ReloadPolicy, Searcher,
-    TantivyError,
+    Directory as _, DocSet as _, Index as Engine, IndexMeta, IndexReader, IndexWriter,
+    ReloadPolicy, Searcher, TERMINATED, TantivyError,
 };
 
 use tideline_base::disk;
@@ -28,7 +29,7 @@ use tideline_base::ids::HistoryId;
 use tideline_model::search::SearchIndex;
 use tideline_model::{FoundRow, KeyColumn};
 
-use crate::query::{older, term_of_key};
+use crate::query::{older, partly_older, term_of_key};
 use layout::{KEY, Layout};
 use place::{Bent, Place};
 
@@ -145,6 +146,37 @@ impl Index {
         removed.map(drop).map_err(|error| why(&self.folder, error))
     }
 
+    /// The encoded keys of rows of which some columns are from before a time, ms since 1970, and some are not; of so
+    /// many at most.
+    pub(crate) fn partly_older(&self, since_ms: i64, most: usize) -> Result<Vec<Vec<u8>>, Broken> {
+        let mut keys = Vec::new();
+        let mut look = || {
+            let searcher = self.searcher();
+            let query = partly_older(&self.layout, since_ms);
+            let weight = query.weight(EnableScoring::disabled_from_searcher(&searcher))?;
+            for segment in searcher.segment_readers() {
+                let Some(column) = segment.fast_fields().bytes(KEY)? else {
+                    continue;
+                };
+                let (mut rows, alive) = (weight.scorer(segment, 1.0)?, segment.alive_bitset());
+                while rows.doc() != TERMINATED && keys.len() < most {
+                    let row = rows.doc();
+                    if alive.is_none_or(|alive| alive.is_alive(row)) {
+                        let mut key = Vec::new();
+                        if let Some(ordinal) = column.term_ords(row).next() {
+                            column.ord_to_bytes(ordinal, &mut key)?;
+                        }
+                        keys.push(key);
+                    }
+                    rows.advance();
+                }
+            }
+            Ok(())
+        };
+        look().map_err(|error| why(&self.folder, error))?;
+        Ok(keys)
+    }
+
     /// Whether there is something that no commit has.
     pub(crate) fn is_changed(&self) -> bool {
         self.is_changed
@@ -163,12 +195,6 @@ impl Index {
         done.map_err(|error| why(&self.folder, error))?;
         (self.is_changed, self.queued) = (false, 0);
         Ok(())
-    }
-
-    /// Whether segments are being merged, or would be by the next commit.
-    pub(crate) fn merges(&self) -> bool {
-        let segments = self.engine.searchable_segment_metas();
-        segments.is_ok_and(|segments| !policy().compute_merge_candidates(&segments).is_empty())
     }
 
     /// Whether the disk has more room than an index leaves to others.
@@ -206,18 +232,14 @@ impl Index {
             None => {
                 let writer = self.engine.writer_with_num_threads(1, ARENA_BYTES);
                 let writer: IndexWriter = writer.map_err(|error| why(&self.folder, error))?;
-                writer.set_merge_policy(Box::new(policy()));
+                let mut policy = LogMergePolicy::default();
+                policy.set_del_docs_ratio_before_merge(DELETED_MAX);
+                writer.set_merge_policy(Box::new(policy));
                 writer
             }
         };
         Ok(self.writer.insert(writer))
     }
-}
-
-fn policy() -> LogMergePolicy {
-    let mut policy = LogMergePolicy::default();
-    policy.set_del_docs_ratio_before_merge(DELETED_MAX);
-    policy
 }
 
 /// Holds the files of a commit against their checksums, and against what the commit, which has none, says of them.

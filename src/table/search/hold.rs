@@ -104,3 +104,60 @@ impl Tables {
         Ok(indexes.map(|index| index.id).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tideline_store::partition::Share;
+
+    use super::*;
+
+    #[test]
+    fn an_index_needs_the_logs_that_begin_behind_those_it_reads() {
+        // 0 was split into 1 and 2; 1 into 3 and 4; 5 was there from the begin.
+        let half = u64::MAX / 2;
+        let share = |id, (first, last): (u64, u64), parents: &[u16], ends| Share {
+            id: PartitionId(id),
+            first,
+            last,
+            parents: parents.iter().map(|id| PartitionId(*id)).collect(),
+            begins: Position(10 * u64::from(id) + 1),
+            ends,
+            keeps_log: true,
+        };
+        let quarter = half / 2;
+        let map = Map::of(vec![
+            share(0, (0, half), &[], Some(Position(10))),
+            share(1, (0, quarter), &[0], Some(Position(20))),
+            share(2, (quarter + 1, half), &[0], None),
+            share(3, (0, 7), &[1], None),
+            share(4, (8, quarter), &[1], None),
+            share(5, (half + 1, u64::MAX), &[], None),
+        ]);
+        let map = map.unwrap();
+        let place = |ids: &[u16]| {
+            ids.iter()
+                .map(|id| (PartitionId(*id), Position(9)))
+                .collect()
+        };
+        let needs = |ids: &[u16]| {
+            let need = Need::of(Some(&place(ids)), &map);
+            (0..6)
+                .map(|id| need.behind(PartitionId(id)).map(|at| at.0))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            needs(&[0]),
+            [Some(9), Some(0), Some(0), Some(0), Some(0), None]
+        );
+        assert_eq!(
+            needs(&[1, 5]),
+            [None, Some(9), None, Some(0), Some(0), Some(9)]
+        );
+        assert_eq!(needs(&[2, 3]), [None, None, Some(9), Some(9), None, None]);
+        // The control: of one that nobody knows, all.
+        assert_eq!(
+            Need::of(None, &map).behind(PartitionId(5)),
+            Some(Position::ZERO)
+        );
+    }
+}
