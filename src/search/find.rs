@@ -4,7 +4,7 @@
 //! are gone by then are left out; whatever was not waited for or not looked at is said. Must not: decide rights.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tantivy::Searcher;
@@ -13,11 +13,13 @@ use tideline_base::bounds::Resource;
 use tideline_base::faults;
 use tideline_base::ids::{PartitionId, Position, TableId};
 use tideline_model::search::{
-    Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort, Sorter, Total,
+    Aggregated, Aggregates, Columns, GROUPS_ALL_MAX, InvalidSearch, Query, Scan, Search,
+    SearchIndex, Sort, Sorter, Total,
 };
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
+use crate::aggregate::Tree;
 use crate::collect::{
     Found, Hit, OF_ONE_MAX, Order, Page, PageToken, Share, Short, SortValue, Top,
 };
@@ -34,6 +36,8 @@ pub struct Hits<Rows> {
     pub rows: Vec<(Rows, Option<f32>)>,
     /// How many rows match, if it was asked for.
     pub total: Option<u64>,
+    /// What was computed of all that match.
+    pub aggregated: Aggregated,
     /// Whether everything was waited for and looked at.
     pub is_all: bool,
     /// Behind which the next page goes on; `None` = that was all.
@@ -60,6 +64,7 @@ struct Checked {
     compiled: Compiled,
     order: Arc<Order>,
     page: Page,
+    aggregates: Aggregates,
     /// Rows before the page, and of it.
     offset: usize,
     limit: usize,
@@ -98,7 +103,8 @@ impl Searches {
             }
         };
         let (of, window) = ((&**table, index), (search.offset, search.limit));
-        let checked = self.checked(of, layout, search.query, page, window, search.timeout_ms)?;
+        let asked = (search.query, search.aggregates);
+        let checked = self.checked(of, layout, asked, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self.covered(&checked).await;
         if !is_covered {
             // The index may have been deleted meanwhile.
@@ -124,6 +130,7 @@ impl Searches {
         Ok(Hits {
             rows,
             total,
+            aggregated: found.aggregated,
             is_all,
             next,
         })
@@ -157,7 +164,8 @@ impl Searches {
             }
         };
         let (of, window) = ((&**table, index), (0, scan.limit));
-        let checked = self.checked(of, layout, scan.query, page, window, scan.timeout_ms)?;
+        let asked = (scan.query, Aggregates::default());
+        let checked = self.checked(of, layout, asked, page, window, scan.timeout_ms)?;
         let scans = &self.inner.scans;
         let kept = match &scan.session {
             Some(session) => scans.step(session, index.id, alive)?,
@@ -184,6 +192,7 @@ impl Searches {
         Ok(Hits {
             rows,
             total: None,
+            aggregated: Aggregated::default(),
             is_all: true,
             next,
         })
@@ -194,7 +203,7 @@ impl Searches {
         &self,
         (table, index): (&Table, &SearchIndex),
         layout: Layout,
-        query: Query,
+        (query, aggregates): (Query, Aggregates),
         page: Page,
         (offset, limit): (usize, usize),
         timeout_ms: Option<u64>,
@@ -210,6 +219,7 @@ impl Searches {
             query,
             order: Arc::new(order),
             page,
+            aggregates,
             offset,
             limit,
             since_ms,
@@ -265,7 +275,16 @@ impl Searches {
         let searcher = snapshot.searcher.clone();
         let (until, share) = (checked.deadline.at, self.memory());
         let checked = Arc::clone(checked);
-        let found = self.run(until, move || checked.run(&searcher, share)).await;
+        let (layout, deadline) = (&checked.layout, &checked.deadline);
+        let tree = Tree::new(layout, deadline, &searcher, &checked.aggregates)?;
+        let run = move || checked.run(&searcher, share, tree);
+        let mut found = self.run(until, run).await;
+        if found
+            .as_ref()
+            .is_ok_and(|found| found.short == Some(Short::Damaged))
+        {
+            found = Err(Error::Unavailable("a text of a search index".to_owned()));
+        }
         if let Err(Error::Unavailable(_)) = &found {
             snapshot.fail();
         }
@@ -273,7 +292,8 @@ impl Searches {
         let refused = match found.short {
             None => return Ok(found),
             Some(Short::Own) => Error::Search(InvalidSearch::Memory(OF_ONE_MAX >> 20)),
-            Some(Short::All) => Error::Busy,
+            Some(Short::Groups) => Error::Search(InvalidSearch::Groups(GROUPS_ALL_MAX)),
+            Some(Short::All | Short::Damaged) => Error::Busy,
         };
         self.inner.figures.refused.increment(1);
         Err(refused)
@@ -314,7 +334,7 @@ impl Searches {
 }
 
 impl Checked {
-    fn run(&self, searcher: &Searcher, share: Share) -> tantivy::Result<Found> {
+    fn run(&self, searcher: &Searcher, share: Share, tree: Option<Tree>) -> tantivy::Result<Found> {
         let whole = self.offset + self.limit;
         let share = Arc::new(share);
         let mut after = self.page.after.clone();
@@ -327,7 +347,16 @@ impl Checked {
         }
         // One more, to know whether there is more.
         let limit = if self.limit == 0 { 0 } else { whole + 1 };
-        let mut found = searcher.search(&self.compiled, &self.top(limit, after, &share))?;
+        let mut top = self.top(limit, after, &share);
+        top.tree = tree.map(|tree| Arc::new(Mutex::new(tree)));
+        let mut found = searcher.search(&self.compiled, &top)?;
+        if let (None, Some(tree)) = (found.short, &top.tree) {
+            let tree = tree.lock().unwrap_or_else(PoisonError::into_inner);
+            match tree.result() {
+                Ok(aggregated) => found.aggregated = aggregated,
+                Err(short) => found.short = Some(short),
+            }
+        }
         found.is_more = found.hits.len() > whole;
         found.hits.truncate(whole);
         found.hits.drain(..self.offset.min(found.hits.len()));
@@ -341,6 +370,7 @@ impl Checked {
             after,
             deadline: Arc::clone(&self.deadline),
             share: Arc::clone(share),
+            tree: None,
             best: Arc::default(),
         }
     }

@@ -4,6 +4,7 @@
 //! query that passed its checks breaks no documented limit; the JSON of a schema is a format on disk. Must not: analyse
 //! a text or look into an index.
 
+mod aggregate;
 mod date;
 mod field;
 mod geo;
@@ -11,6 +12,11 @@ mod invalid;
 mod query;
 mod schema;
 
+pub use aggregate::{
+    AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregated, Aggregates,
+    GROUPS_ALL_MAX, GROUPS_MAX, Group, GroupBy, GroupForm, GroupKey, GroupKind, GroupOrder,
+    GroupOrderBy, Measure, MeasureKind, Measured,
+};
 use date::DateFormat;
 pub use date::DateFormats;
 pub use field::{Analyzer, Field, FieldType, KEYWORD_BYTES_MAX, Metric, VectorOptions};

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidSearch, Point};
+use super::{Aggregates, InvalidSearch, Point};
 use crate::Value;
 
 /// Which rows.
@@ -347,6 +347,8 @@ pub struct Search {
     pub token: Option<Vec<u8>>,
     /// Whether the rows that match are counted.
     pub total: Total,
+    /// What is computed of all that match.
+    pub aggregates: Aggregates,
     /// What of the rows.
     pub columns: Columns,
     /// How long the caller waits, ms; `None` = as long as may be.

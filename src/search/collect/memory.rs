@@ -20,6 +20,10 @@ pub(crate) enum Short {
     Own,
     /// Others, or others of its caller, hold too much at the moment.
     All,
+    /// It makes more groups than one may.
+    Groups,
+    /// A text of the index can't be read.
+    Damaged,
 }
 
 /// What one search holds.

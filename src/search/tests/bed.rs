@@ -14,7 +14,7 @@ use tideline_base::clock::Clock;
 use tideline_base::ids::TableId;
 use tideline_base::metrics::Metrics;
 use tideline_model::search::{
-    Analyzer, Columns, Field, FieldType, Query, Search, SearchSchema, Sort, Total,
+    Aggregates, Analyzer, Columns, Field, FieldType, Query, Search, SearchSchema, Sort, Total,
 };
 use tideline_model::{
     Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent, RowChange,
@@ -244,6 +244,7 @@ pub(super) fn search(query: Query, sort: Option<Sort>, limit: usize) -> Search {
         limit,
         token: None,
         total: Total::All,
+        aggregates: Aggregates::default(),
         columns: Columns::None,
         timeout_ms: Some(30_000),
     }
