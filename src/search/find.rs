@@ -4,14 +4,12 @@
 //! are gone by then are left out; whatever was not waited for or not looked at is said. Must not: decide rights.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use tantivy::Searcher;
 
 use tideline_base::bounds::Resource;
 use tideline_base::faults;
-use tideline_base::ids::{PartitionId, Position, TableId};
+use tideline_base::ids::{PartitionId, Position};
 use tideline_model::search::{
     Aggregated, Aggregates, Columns, GROUPS_ALL_MAX, InvalidSearch, Query, Scan, Search,
     SearchIndex, Sort, Sorter, Total,
@@ -20,13 +18,12 @@ use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
 use crate::aggregate::Tree;
-use crate::collect::{
-    Found, Hit, OF_ONE_MAX, Order, Page, PageToken, Share, Short, SortValue, Top,
-};
+use crate::checked::Checked;
+use crate::collect::{Found, OF_ONE_MAX, Order, Page, PageToken, Short};
 use crate::deadline::Deadline;
 use crate::follow::{Snapshot, since};
 use crate::index::layout::Layout;
-use crate::query::{Compiled, compile, living, with_key};
+use crate::query::{compile, living};
 use crate::searches::Searches;
 
 /// The rows of a page.
@@ -55,23 +52,6 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a search waits for rows that were there before its index. They may take longer than any caller waits.
 const BUILDING_WAIT: Duration = Duration::from_secs(1);
-
-/// A search that was checked against its index.
-struct Checked {
-    index: TableId,
-    layout: Layout,
-    query: Query,
-    compiled: Compiled,
-    order: Arc<Order>,
-    page: Page,
-    aggregates: Aggregates,
-    /// Rows before the page, and of it.
-    offset: usize,
-    limit: usize,
-    /// Only rows whose newest version is not older, ms since 1970.
-    since_ms: Option<i64>,
-    deadline: Arc<Deadline>,
-}
 
 impl Searches {
     /// Searches in an index of a table as it is described now.
@@ -330,54 +310,6 @@ impl Searches {
             (read, bytes) = (read + 1, bytes + size);
         }
         Ok((rows, read))
-    }
-}
-
-impl Checked {
-    fn run(&self, searcher: &Searcher, share: Share, tree: Option<Tree>) -> tantivy::Result<Found> {
-        let whole = self.offset + self.limit;
-        let share = Arc::new(share);
-        let mut after = self.page.after.clone();
-        if let Some(key) = &self.page.key {
-            // Where the row is by now, if it is there.
-            let row = with_key(&self.layout, self.compiled.box_clone(), key);
-            let found = searcher.search(&row, &self.top(1, None, &share))?;
-            let mut hits = found.hits.into_iter();
-            after = hits.next().map(|hit| hit.values).or(after);
-        }
-        // One more, to know whether there is more.
-        let limit = if self.limit == 0 { 0 } else { whole + 1 };
-        let mut top = self.top(limit, after, &share);
-        top.tree = tree.map(|tree| Arc::new(Mutex::new(tree)));
-        let mut found = searcher.search(&self.compiled, &top)?;
-        if let (None, Some(tree)) = (found.short, &top.tree) {
-            let tree = tree.lock().unwrap_or_else(PoisonError::into_inner);
-            match tree.result() {
-                Ok(aggregated) => found.aggregated = aggregated,
-                Err(short) => found.short = Some(short),
-            }
-        }
-        found.is_more = found.hits.len() > whole;
-        found.hits.truncate(whole);
-        found.hits.drain(..self.offset.min(found.hits.len()));
-        Ok(found)
-    }
-
-    fn top(&self, limit: usize, after: Option<Vec<SortValue>>, share: &Arc<Share>) -> Top {
-        Top {
-            order: Arc::clone(&self.order),
-            limit,
-            after,
-            deadline: Arc::clone(&self.deadline),
-            share: Arc::clone(share),
-            tree: None,
-            best: Arc::default(),
-        }
-    }
-
-    /// The token of what comes behind a row.
-    fn behind(&self, hit: &Hit) -> Vec<u8> {
-        PageToken::behind(self.index, &self.query, &self.page.sort, hit)
     }
 }
 

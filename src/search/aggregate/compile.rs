@@ -1,6 +1,7 @@
 //! From aggregations to a tree.
 //!
-//! Owns: which fields they take. Promises: what can't be computed is refused before anything runs. Must not: read a row.
+//! Owns: which fields they take. Promises: what can't be computed is refused before anything runs. Must not: read a
+//! row.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Rows that have expired.
 //!
-//! Owns: when they go out of an index, and when those are put in again of which some columns have expired. Promises: what goes out does not show, and if it shows again, because rows live
-//! longer by then, the index is made anew. Must not: hide them; each search leaves them out by itself.
+//! Owns: when they go out of an index, and when those are put in again of which some columns have expired. Promises:
+//! what goes out does not show, and if it shows again, because rows live longer by then, the index is made anew. Must
+//! not: hide them; each search leaves them out by itself.
 
 use std::collections::BTreeSet;
 
