@@ -134,26 +134,28 @@ fn grouped(groups: &[Group], kind: &GroupForm) -> (proto::GroupByType, Vec<u8>) 
             };
             (proto::GroupByType::GroupByFilter, result.encode_to_vec())
         }
-        GroupForm::Histogram => {
-            let items = groups.iter().map(|group| {
-                let (sub_aggs_result, sub_group_bys_result) = aggregated(&group.inner);
-                let key = match &group.key {
-                    GroupKey::Step(value) => Some(encode_variant(&variant(value))),
-                    _ => None,
-                };
-                proto::GroupByHistogramItem {
-                    key,
-                    value: rows(group),
-                    sub_aggs_result,
-                    sub_group_bys_result,
-                }
-            });
-            let result = proto::GroupByHistogramResult {
-                group_by_histogra_items: items.collect(),
-            };
-            (proto::GroupByType::GroupByHistogram, result.encode_to_vec())
-        }
+        GroupForm::Histogram => (proto::GroupByType::GroupByHistogram, steps(groups)),
     }
+}
+
+fn steps(groups: &[Group]) -> Vec<u8> {
+    let items = groups.iter().map(|group| {
+        let (sub_aggs_result, sub_group_bys_result) = aggregated(&group.inner);
+        let key = match &group.key {
+            GroupKey::Step(value) => Some(encode_variant(&variant(value))),
+            _ => None,
+        };
+        proto::GroupByHistogramItem {
+            key,
+            value: Some(whole(group.rows)),
+            sub_aggs_result,
+            sub_group_bys_result,
+        }
+    });
+    let result = proto::GroupByHistogramResult {
+        group_by_histogra_items: items.collect(),
+    };
+    result.encode_to_vec()
 }
 
 fn variant(value: &Value) -> Variant {

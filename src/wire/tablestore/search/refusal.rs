@@ -6,6 +6,7 @@ use super::super::failure::{Code, Failure};
 use tideline_model::search::InvalidSearch;
 
 impl From<InvalidSearch> for Failure {
+    #[allow(clippy::too_many_lines)] // a line or two for each reason
     fn from(why: InvalidSearch) -> Failure {
         let text = match why {
             InvalidSearch::NoIndex(index) => {
