@@ -60,6 +60,12 @@ resources! {
     Transactions = "tablestore_transactions_max", least 1, free 0;
     /// Bytes of memory that the writes of open transactions take.
     TransactionBytes = "tablestore_transaction_bytes_max", least 32 << 20, free 0;
+    /// Searches that run or wait for their turn.
+    Searches = "searches_max", least 1, free 0;
+    /// Bytes of memory that searches hold while they run.
+    SearchBytes = "search_memory_bytes_max", least 64 << 20, free 0;
+    /// Sessions of scans of search indexes.
+    Scans = "search_scans_max", least 1, free 0;
 }
 
 /// Up to so many bytes of a connection do not count: one that sends or reads little is never refused.
@@ -122,6 +128,7 @@ impl Bounds {
                     Resource::AnswersBytes => metrics.gateway.answers.clone(),
                     Resource::Transactions => metrics.transactions.open.clone(),
                     Resource::TransactionBytes => metrics.transactions.bytes.clone(),
+                    Resource::SearchBytes => metrics.search().memory,
                     _ => families.held.of(&[name]),
                 },
                 refused: families.refusals.of(&[name]),

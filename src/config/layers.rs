@@ -81,6 +81,9 @@ impl Config {
             Resource::CostlyReads => self.tablestore_costly_reads_max,
             Resource::Transactions => self.tablestore_transactions_max,
             Resource::TransactionBytes => self.tablestore_transaction_bytes_max,
+            Resource::Searches => self.searches_max,
+            Resource::SearchBytes => self.search_memory_bytes_max,
+            Resource::Scans => self.search_scans_max,
         };
         let percent = self.caller_share_percent;
         let costs = Costs {
@@ -151,7 +154,6 @@ impl Config {
             waits: self.search_waits,
             build_rows_per_second: self.search_build_rows_per_second,
             log_bytes_max: self.search_log_bytes_max,
-            memory_bytes_max: self.search_memory_bytes_max,
         }
     }
 

@@ -196,12 +196,14 @@ keys! {
         search_waits: bool = true;
         /// Rows a second that are brought into a new search index of those that are there; 0 = as fast as it goes.
         search_build_rows_per_second: u64 = 20_000, 0 to 10_000_000;
-        /// Bytes of all commit logs together that are kept for search indexes that fell behind. An index that would
-        /// need more is made anew.
+        /// Bytes of all commit logs that are kept for search indexes that fell behind; beyond it one is made anew.
         search_log_bytes_max: u64 = 1_073_741_824, 1_048_576 to 17_592_186_044_416;
-        /// Bytes that the rows of all searches take while they run, up to 64 MiB of each. A search that does not fit in
-        /// is refused.
-        search_memory_bytes_max: usize = 268_435_456, 16_777_216 to 1_099_511_627_776;
+        /// Bytes that all searches take while they run, up to 64 MiB each. One that does not fit in is refused.
+        search_memory_bytes_max: usize = 268_435_456, 67_108_864 to 1_099_511_627_776;
+        /// Searches that run or wait for their turn at most; further ones are answered OTSServerBusy.
+        searches_max: usize = 256, 1 to 1_000_000;
+        /// Sessions of ParallelScan at most; further ones are answered OTSServerBusy.
+        search_scans_max: usize = 100, 1 to 1_000_000;
     }
     "backups" {
         /// Folder below which administrators may have backups made by `backup.start`; it must be there, best on another
@@ -494,6 +496,8 @@ mod tests {
             "tablestore_partition_key_units_max",
             "search_waits",
             "search_build_rows_per_second",
+            "searches_max",
+            "search_scans_max",
         ];
         for name in Config::NAMES {
             let unit = name

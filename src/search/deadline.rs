@@ -29,8 +29,14 @@ impl Deadline {
 
     /// Whether it is over. What a part of the search finds from then on does not count.
     pub(crate) fn is_over(&self) -> bool {
-        let steps = self.steps.fetch_add(1, Ordering::Relaxed);
-        if steps.is_multiple_of(LOOK_EVERY) && Instant::now() > self.at {
+        self.is_over_after(1)
+    }
+
+    /// The same after something that counts as so many steps.
+    pub(crate) fn is_over_after(&self, count: u32) -> bool {
+        let steps = self.steps.fetch_add(count, Ordering::Relaxed);
+        let is_due = steps % LOOK_EVERY + count >= LOOK_EVERY;
+        if is_due && Instant::now() > self.at {
             self.is_over.store(true, Ordering::Relaxed);
         }
         self.was_over()

@@ -7,23 +7,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tantivy::Searcher;
-
+use tideline_base::bounds::Resource;
 use tideline_base::faults;
-use tideline_base::ids::{PartitionId, Position, TableId};
+use tideline_base::ids::{PartitionId, Position};
 use tideline_model::search::{
-    Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort, Sorter, Total,
+    Aggregated, Aggregates, Columns, GROUPS_ALL_MAX, InvalidSearch, Query, Scan, Search,
+    SearchIndex, Sort, Sorter, Total,
 };
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
-use crate::collect::{
-    Found, Hit, OF_ONE_MAX, Order, Page, PageToken, Share, Short, SortValue, Top,
-};
+use crate::aggregate::Tree;
+use crate::checked::Checked;
+use crate::collect::{Found, OF_ONE_MAX, Order, Page, PageToken, Short};
 use crate::deadline::Deadline;
 use crate::follow::{Snapshot, since};
 use crate::index::layout::Layout;
-use crate::query::{Compiled, compile, living, with_key};
+use crate::query::{compile, living};
 use crate::searches::Searches;
 
 /// The rows of a page.
@@ -33,6 +33,8 @@ pub struct Hits<Rows> {
     pub rows: Vec<(Rows, Option<f32>)>,
     /// How many rows match, if it was asked for.
     pub total: Option<u64>,
+    /// What was computed of all that match.
+    pub aggregated: Aggregated,
     /// Whether everything was waited for and looked at.
     pub is_all: bool,
     /// Behind which the next page goes on; `None` = that was all.
@@ -50,22 +52,6 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a search waits for rows that were there before its index. They may take longer than any caller waits.
 const BUILDING_WAIT: Duration = Duration::from_secs(1);
-
-/// A search that was checked against its index.
-struct Checked {
-    index: TableId,
-    layout: Layout,
-    query: Query,
-    compiled: Compiled,
-    order: Arc<Order>,
-    page: Page,
-    /// Rows before the page, and of it.
-    offset: usize,
-    limit: usize,
-    /// Only rows whose newest version is not older, ms since 1970.
-    since_ms: Option<i64>,
-    deadline: Arc<Deadline>,
-}
 
 impl Searches {
     /// Searches in an index of a table as it is described now.
@@ -97,7 +83,8 @@ impl Searches {
             }
         };
         let (of, window) = ((&**table, index), (search.offset, search.limit));
-        let checked = self.checked(of, layout, search.query, page, window, search.timeout_ms)?;
+        let asked = (search.query, search.aggregates);
+        let checked = self.checked(of, layout, asked, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self.covered(&checked).await;
         if !is_covered {
             // The index may have been deleted meanwhile.
@@ -123,6 +110,7 @@ impl Searches {
         Ok(Hits {
             rows,
             total,
+            aggregated: found.aggregated,
             is_all,
             next,
         })
@@ -131,7 +119,8 @@ impl Searches {
     /// Begins a scan of an index: returns its session.
     pub fn begin_scan(&self, table: &Table, index: &str) -> Result<Vec<u8>, Error> {
         let index = self.definition(table, index)?;
-        self.inner.scans.begin(index.id, self.holder)
+        let bound = self.bound(Resource::Scans);
+        self.inner.scans.begin(index.id, (bound, self.holder))
     }
 
     /// Does a step of a scan: a step with rows has a token, the last one has neither.
@@ -155,7 +144,8 @@ impl Searches {
             }
         };
         let (of, window) = ((&**table, index), (0, scan.limit));
-        let checked = self.checked(of, layout, scan.query, page, window, scan.timeout_ms)?;
+        let asked = (scan.query, Aggregates::default());
+        let checked = self.checked(of, layout, asked, page, window, scan.timeout_ms)?;
         let scans = &self.inner.scans;
         let kept = match &scan.session {
             Some(session) => scans.step(session, index.id, alive)?,
@@ -182,6 +172,7 @@ impl Searches {
         Ok(Hits {
             rows,
             total: None,
+            aggregated: Aggregated::default(),
             is_all: true,
             next,
         })
@@ -192,7 +183,7 @@ impl Searches {
         &self,
         (table, index): (&Table, &SearchIndex),
         layout: Layout,
-        query: Query,
+        (query, aggregates): (Query, Aggregates),
         page: Page,
         (offset, limit): (usize, usize),
         timeout_ms: Option<u64>,
@@ -203,11 +194,12 @@ impl Searches {
         let since_ms = since(table, index, self.inner.tables.search_ms());
         Ok(Arc::new(Checked {
             index: index.id,
-            compiled: living(&layout, compiled, since_ms),
+            compiled: living((&layout, &deadline), compiled, since_ms),
             layout,
             query,
             order: Arc::new(order),
             page,
+            aggregates,
             offset,
             limit,
             since_ms,
@@ -261,9 +253,18 @@ impl Searches {
     /// Runs a search.
     async fn found(&self, checked: &Arc<Checked>, snapshot: Snapshot) -> Result<Found, Error> {
         let searcher = snapshot.searcher.clone();
-        let (until, share) = (checked.deadline.at, self.inner.memory.share());
+        let (until, share) = (checked.deadline.at, self.memory());
         let checked = Arc::clone(checked);
-        let found = self.run(until, move || checked.run(&searcher, share)).await;
+        let (layout, deadline) = (&checked.layout, &checked.deadline);
+        let tree = Tree::new(layout, deadline, &searcher, &checked.aggregates)?;
+        let run = move || checked.run(&searcher, share, tree);
+        let mut found = self.run(until, run).await;
+        if found
+            .as_ref()
+            .is_ok_and(|found| found.short == Some(Short::Damaged))
+        {
+            found = Err(Error::Unavailable("a text of a search index".to_owned()));
+        }
         if let Err(Error::Unavailable(_)) = &found {
             snapshot.fail();
         }
@@ -271,7 +272,8 @@ impl Searches {
         let refused = match found.short {
             None => return Ok(found),
             Some(Short::Own) => Error::Search(InvalidSearch::Memory(OF_ONE_MAX >> 20)),
-            Some(Short::All) => Error::Busy,
+            Some(Short::Groups) => Error::Search(InvalidSearch::Groups(GROUPS_ALL_MAX)),
+            Some(Short::All | Short::Damaged) => Error::Busy,
         };
         self.inner.figures.refused.increment(1);
         Err(refused)
@@ -308,44 +310,6 @@ impl Searches {
             (read, bytes) = (read + 1, bytes + size);
         }
         Ok((rows, read))
-    }
-}
-
-impl Checked {
-    fn run(&self, searcher: &Searcher, share: Share) -> tantivy::Result<Found> {
-        let whole = self.offset + self.limit;
-        let share = Arc::new(share);
-        let mut after = self.page.after.clone();
-        if let Some(key) = &self.page.key {
-            // Where the row is by now, if it is there.
-            let row = with_key(&self.layout, self.compiled.box_clone(), key);
-            let found = searcher.search(&row, &self.top(1, None, &share))?;
-            let mut hits = found.hits.into_iter();
-            after = hits.next().map(|hit| hit.values).or(after);
-        }
-        // One more, to know whether there is more.
-        let limit = if self.limit == 0 { 0 } else { whole + 1 };
-        let mut found = searcher.search(&self.compiled, &self.top(limit, after, &share))?;
-        found.is_more = found.hits.len() > whole;
-        found.hits.truncate(whole);
-        found.hits.drain(..self.offset.min(found.hits.len()));
-        Ok(found)
-    }
-
-    fn top(&self, limit: usize, after: Option<Vec<SortValue>>, share: &Arc<Share>) -> Top {
-        Top {
-            order: Arc::clone(&self.order),
-            limit,
-            after,
-            deadline: Arc::clone(&self.deadline),
-            share: Arc::clone(share),
-            best: Arc::default(),
-        }
-    }
-
-    /// The token of what comes behind a row.
-    fn behind(&self, hit: &Hit) -> Vec<u8> {
-        PageToken::behind(self.index, &self.query, &self.page.sort, hit)
     }
 }
 

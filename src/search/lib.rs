@@ -4,7 +4,9 @@
 //! write that was answered before it, or says that it does not; an index that is damaged or too far behind is made
 //! anew, never passed over. Must not: write a row, or be in the way of one. Alone names tantivy.
 
+mod aggregate;
 mod analyze;
+mod checked;
 mod collect;
 mod deadline;
 mod find;

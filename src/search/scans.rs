@@ -1,22 +1,19 @@
 //! The sessions of scans: what was found at the first step stays until the last one.
 //!
-//! Owns: a snapshot of its index for each session. Promises: so many are kept for an index and in all; one that nobody
+//! Owns: a snapshot of its index for each session. Promises: so many are kept, each for its caller; one that nobody
 //! goes on with expires. Must not: know what is scanned.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tideline_base::bounds::Holder;
+use tideline_base::bounds::{Bound, Holder, Share};
 use tideline_base::ids::TableId;
 use tideline_model::Error;
 use tideline_model::search::InvalidSearch;
 
 use crate::follow::Snapshot;
 
-/// Sessions of one index, and of all; one caller has half of them at most.
-const OF_INDEX_MAX: usize = 10;
-const ALL_MAX: usize = 100;
 /// A session that no step has begun yet.
 const ALIVE: Duration = Duration::from_secs(60);
 
@@ -35,34 +32,28 @@ struct Sessions {
 
 struct Session {
     index: TableId,
-    holder: Option<Holder>,
     snapshot: Option<Snapshot>,
     until: Instant,
+    _place: Share,
 }
 
 impl Scans {
     /// Begins a session of a caller.
-    pub(crate) fn begin(&self, index: TableId, holder: Option<Holder>) -> Result<Vec<u8>, Error> {
+    pub(crate) fn begin(
+        &self,
+        index: TableId,
+        (bound, holder): (&Arc<Bound>, Option<Holder>),
+    ) -> Result<Vec<u8>, Error> {
+        // Those that have expired give their places back.
         let mut sessions = self.lock();
-        let count = |is: &dyn Fn(&Session) -> bool| {
-            let sessions = sessions.by_id.values();
-            sessions.filter(|session| is(session)).count()
-        };
-        let is_own = |session: &Session| holder.is_some() && session.holder == holder;
-        let is_full = count(&|session| session.index == index) >= OF_INDEX_MAX
-            || count(&|session| session.index == index && is_own(session)) >= OF_INDEX_MAX / 2
-            || count(&|_| true) >= ALL_MAX
-            || count(&is_own) >= ALL_MAX / 2;
-        if is_full {
-            return Err(Error::Busy);
-        }
+        let place = bound.take(holder, 1).map_err(|_| Error::Busy)?;
         sessions.number += 1;
         let id = format!("{}-{}", random(), sessions.number).into_bytes();
         let session = Session {
             index,
-            holder,
             snapshot: None,
             until: Instant::now() + ALIVE,
+            _place: place,
         };
         sessions.by_id.insert(id.clone(), session);
         Ok(id)
@@ -111,20 +102,26 @@ fn random() -> String {
 
 #[cfg(test)]
 mod tests {
+    use tideline_base::bounds::{Bounds, Costs, Resource};
+    use tideline_base::metrics::Metrics;
+
     use super::*;
 
     #[test]
-    fn one_caller_leaves_half_of_the_sessions_to_others() {
+    fn one_caller_leaves_sessions_to_others_and_gets_back_those_that_have_expired() {
+        let bounds = Bounds::new(|_| 4, 50, Costs::UNBOUNDED, &Metrics::default());
         let (scans, index) = (Scans::default(), TableId(1));
-        let (one, other) = (Some(Holder(1)), Some(Holder(2)));
-        for _ in 0..OF_INDEX_MAX / 2 {
-            scans.begin(index, one).unwrap();
-        }
-        assert_eq!(scans.begin(index, one), Err(Error::Busy));
-        scans.begin(TableId(2), one).unwrap();
-        for _ in 0..OF_INDEX_MAX / 2 {
-            scans.begin(index, other).unwrap();
-        }
-        assert_eq!(scans.begin(index, Some(Holder(3))), Err(Error::Busy));
+        let begin = |caller| {
+            let of = (bounds.of(Resource::Scans), Some(Holder(caller)));
+            scans.begin(index, of)
+        };
+        let first = begin(1).unwrap();
+        begin(1).unwrap();
+        assert_eq!(begin(1), Err(Error::Busy));
+        begin(2).unwrap();
+        scans.step(&first, index, Duration::ZERO).unwrap();
+        begin(1).unwrap();
+        begin(2).unwrap();
+        assert_eq!(begin(3), Err(Error::Busy));
     }
 }

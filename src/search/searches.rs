@@ -4,7 +4,7 @@
 //! filled, one that none names is removed; a search waits for what was answered before it, at most as long as its
 //! caller does; so many run at a time, and so many more wait. Must not: know a wire.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +16,14 @@ use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use tideline_base::bounds::Holder;
+use tideline_base::bounds::{Bound, Holder, Resource};
 use tideline_base::ids::TableId;
 use tideline_base::metrics;
 use tideline_model::Error;
 use tideline_model::search::{InvalidSearch, SearchIndex};
 use tideline_table::{Table, Tables};
 
-use crate::collect::Memory;
+use crate::collect::Share;
 use crate::follow::{Follower, Seen, Writers};
 use crate::index::{bytes_in, remove};
 use crate::scans::Scans;
@@ -37,8 +37,6 @@ pub struct Options {
     pub build_rows_per_second: u64,
     /// Bytes of log that are kept for an index at most.
     pub log_bytes_max: u64,
-    /// Bytes that all running searches hold at most.
-    pub memory_bytes_max: usize,
 }
 
 impl Default for Options {
@@ -47,7 +45,6 @@ impl Default for Options {
             waits: true,
             build_rows_per_second: 20_000,
             log_bytes_max: 1 << 30,
-            memory_bytes_max: 256 << 20,
         }
     }
 }
@@ -82,12 +79,9 @@ pub(crate) struct Inner {
     leaving: Mutex<Vec<Arc<Running>>>,
     /// Searches that run.
     turns: Arc<Semaphore>,
-    /// These and those that wait, by their callers.
-    present: Mutex<HashMap<Option<Holder>, usize>>,
     tasks: TaskTracker,
     stop: CancellationToken,
     pub(crate) figures: Arc<metrics::Search>,
-    pub(crate) memory: Arc<Memory>,
     writers: Arc<Writers>,
 }
 
@@ -115,8 +109,6 @@ pub(crate) fn folder_of(data: &Path, index: TableId) -> PathBuf {
     data.join(FOLDER).join(index.0.to_string())
 }
 
-/// Searches that run or wait for their turn; those of one caller are half of them at most.
-const WAITING_MAX: usize = 256;
 /// How long after one look at the definitions the next one comes, if nothing has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
@@ -134,9 +126,7 @@ impl Searches {
                 running: Mutex::default(),
                 leaving: Mutex::default(),
                 turns: Arc::new(Semaphore::new(processors)),
-                present: Mutex::default(),
                 tasks: tasks.clone(),
-                memory: Arc::new(Memory::new(options.memory_bytes_max)),
                 writers: Arc::default(),
                 stop: CancellationToken::new(),
                 figures: Arc::new(tables.search_source().metrics().search()),
@@ -155,6 +145,17 @@ impl Searches {
             inner: Arc::clone(&self.inner),
             holder,
         }
+    }
+
+    /// A bound over all callers.
+    pub(crate) fn bound(&self, resource: Resource) -> &Arc<Bound> {
+        let partitions = self.inner.tables.search_source();
+        partitions.bounds().of(resource)
+    }
+
+    /// What a search of the caller may hold.
+    pub(crate) fn memory(&self) -> Share {
+        Share::new(self.bound(Resource::SearchBytes).share(self.holder))
     }
 
     /// Ends the tasks, which commit first; the next start goes on from there.
@@ -210,7 +211,7 @@ impl Searches {
         search: impl FnOnce() -> tantivy::Result<R> + Send + 'static,
     ) -> Result<R, Error> {
         let inner = &self.inner;
-        let Some(_present) = Present::new(inner, self.holder) else {
+        let Ok(_present) = self.bound(Resource::Searches).take(self.holder, 1) else {
             inner.figures.refused.increment(1);
             return Err(Error::Busy);
         };
@@ -242,7 +243,6 @@ impl Searches {
         };
         let is_stuck = |one: &Running| one.is_stuck.load(Ordering::Relaxed);
         let figures = &self.inner.figures;
-        figures.memory.count(self.inner.memory.used() as u64);
         figures.indexes.count(running.len() as u64);
         figures.building.count(count(&is_building) as u64);
         figures.stuck.count(count(&is_stuck) as u64);
@@ -364,34 +364,5 @@ impl Inner {
 
     fn leaving(&self) -> MutexGuard<'_, Vec<Arc<Running>>> {
         self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A search that runs or waits.
-struct Present<'i>(&'i Inner, Option<Holder>);
-
-impl<'i> Present<'i> {
-    fn new(inner: &'i Inner, holder: Option<Holder>) -> Option<Present<'i>> {
-        let mut present = inner.present.lock().unwrap_or_else(PoisonError::into_inner);
-        let (all, own) = (present.values().sum::<usize>(), present.get(&holder));
-        let own_max = holder.map_or(WAITING_MAX, |_| WAITING_MAX / 2);
-        if all >= WAITING_MAX || own.is_some_and(|own| *own >= own_max) {
-            return None;
-        }
-        *present.entry(holder).or_default() += 1;
-        Some(Present(inner, holder))
-    }
-}
-
-impl Drop for Present<'_> {
-    fn drop(&mut self) {
-        let present = &self.0.present;
-        let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = present.get_mut(&self.1) {
-            *own -= 1;
-            if *own == 0 {
-                present.remove(&self.1);
-            }
-        }
     }
 }

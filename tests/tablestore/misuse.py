@@ -23,8 +23,9 @@ import tempfile
 import time
 
 from tablestore import (
-    BatchGetRowRequest, CapacityUnit, CastType, ComparatorType, CompositeColumnCondition, LogicalOperator, OTSClientError,
-    OTSServiceError, RegexRule, ReservedThroughput, Row, SingleColumnRegexCondition, TableInBatchGetRowItem, TableMeta,
+    BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, CastType, ComparatorType, CompositeColumnCondition, FieldSchema, FieldSort,
+    FieldType, LogicalOperator, MatchAllQuery, OTSClientError, OTSServiceError, PutRowItem, RegexRule, ReservedThroughput, Row,
+    SearchIndexMeta, SearchQuery, SingleColumnRegexCondition, Sort, TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta,
     TableOptions,
 )
 from websockets.exceptions import WebSocketException
@@ -36,6 +37,7 @@ from sdk import IGNORE, STRING_KEY, connect, key, signed
 
 BYTES_OF_VALUE = 1_000_000
 TABLE = "misused"
+SEARCHED = "by_word"
 # What a caller is refused with, and how a connection ends that was closed for it.
 REFUSED = (OTSServiceError, OTSClientError, OSError, EOFError, WebSocketException)
 
@@ -58,6 +60,12 @@ class Bed(Guarded):
         text = "".join(random.Random(7).choices("abcdefghij", k=BYTES_OF_VALUE))
         client.put_row(TABLE, Row(key("large"), [("c", text)]), IGNORE)
         client.put_row(TABLE, Row(key("small"), [("c", "x")]), IGNORE)
+        client.create_search_index(TABLE, SEARCHED, SearchIndexMeta([FieldSchema("w", FieldType.KEYWORD)]))
+        for part in range(3):
+            rows = [PutRowItem(Row(key(f"{part}-{number:03}"), [("w", "w" * 4_000)]), IGNORE) for number in range(100)]
+            batch = BatchWriteRowRequest()
+            batch.add(TableInBatchWriteRowItem(TABLE, rows))
+            client.batch_write_row(batch)
         page = [{"entry": {"text": "x" * 9_000}} for _ in range(100)]
         for _ in range(3):
             self.call(self.tokens["ann"], "message.append_batch", timeline="pages", messages=page)
@@ -349,6 +357,40 @@ def batches(misuse, goes_on):
     again(goes_on, begin, hold, count=8, pause=0)
 
 
+def searches(misuse, goes_on, count=64):
+    """Pages of 300 rows, sorted 32 times by words of 4 KB: 40 MB each."""
+    client = misuse.tables()
+    page = SearchQuery(MatchAllQuery(), Sort([FieldSort("w")] * 32), limit=1_000)
+    body = encoded(client, "Search", misuse.table, SEARCHED, page, None, None, None)
+
+    def begin():
+        one = misuse.raw()
+        one.sendall(request(client, "Search", body))
+        one.settimeout(0.01)
+        return one
+
+    def hold(one):
+        if not one.recv(1 << 20):
+            raise EOFError
+
+    again(goes_on, begin, hold, count=count, pause=0)
+
+
+def large_searches(misuse, goes_on):
+    """The same, as many as a caller may have at a time."""
+    searches(misuse, goes_on, count=4)
+
+
+def scans(misuse, goes_on):
+    """Sessions of scans that nobody goes on with."""
+    client = misuse.tables()
+    while goes_on():
+        try:
+            client.compute_splits(misuse.table, SEARCHED)
+        except REFUSED:
+            time.sleep(0.05)
+
+
 def log_lines(misuse, goes_on):
     """Calls that do nothing but be noted: the end of a session that is not there."""
     many = "[" + ",".join(call("session.close", number, session="nobody") for number in range(200)) + "]"
@@ -370,6 +412,9 @@ ATTACKS = {
     "tablestore_costly_reads_max": [expressions],
     "tablestore_transactions_max": [transactions],
     "tablestore_transaction_bytes_max": [transaction_writes],
+    "searches_max": [searches],
+    "search_memory_bytes_max": [large_searches],
+    "search_scans_max": [scans],
     None: [batches, log_lines],
 }
 

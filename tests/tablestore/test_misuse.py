@@ -19,6 +19,9 @@ tickets_max = 1000
 tablestore_costly_reads_max = 8
 tablestore_transactions_max = 80
 tablestore_transaction_bytes_max = 134217728
+searches_max = 16
+search_memory_bytes_max = 67108864
+search_scans_max = 8
 """
 ALL = [(bound, attack) for bound, attacks in ATTACKS.items() for attack in attacks]
 GAUGES = {
@@ -26,6 +29,7 @@ GAUGES = {
     "answers_bytes_max": "tideline_unread_bytes",
     "tablestore_transactions_max": "tideline_transactions_open",
     "tablestore_transaction_bytes_max": "tideline_transactions_bytes",
+    "search_memory_bytes_max": "tideline_search_memory_bytes",
 }
 
 
@@ -74,7 +78,7 @@ def test_others_are_answered_and_memory_stays_within_its_bounds(bed, bound, atta
     assert bed.memory("VmHWM") - before < MEMORY_MAX
     assert refusals or not reaches
     others.patiently()
-    if bound not in ("tickets_max", "tablestore_transactions_max", "tablestore_transaction_bytes_max"):
+    if bound not in ("tickets_max", "tablestore_transactions_max", "tablestore_transaction_bytes_max", "search_scans_max"):
         # Those live for a while.
         until(lambda: not bound or held(bed, bound) <= rest + 8)
 

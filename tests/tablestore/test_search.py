@@ -10,12 +10,14 @@ import time
 
 import pytest
 from tablestore import (
-    BatchWriteRowRequest, BoolQuery, CapacityUnit, ColumnReturnType, ColumnsToGet, ExistsQuery, FieldSchema, FieldSort, FieldType, GeoBoundingBoxQuery,
-    GeoDistanceQuery, GeoDistanceSort, MatchAllQuery, MatchPhraseQuery, MatchQuery, PrefixQuery, PrimaryKeySort, PutRowItem, QueryOperator,
-    RangeQuery, ReservedThroughput, Row, ScanQuery, ScoreSort, SearchIndexMeta, SearchQuery, Sort, SortOrder, SyncPhase, TableInBatchWriteRowItem, TableMeta, TableOptions, TermQuery, TermsQuery,
+    Avg, BatchWriteRowRequest, BoolQuery, CapacityUnit, ColumnReturnType, ColumnsToGet, Count, DistinctCount, ExistsQuery, FieldRange, FieldSchema, FieldSort, FieldType, GeoBoundingBoxQuery,
+    GeoDistanceQuery, GeoDistanceSort, GroupByField, GroupByFilter, GroupByHistogram, GroupByRange, GroupKeySort, MatchAllQuery, MatchPhraseQuery,
+    MatchQuery, Max, Min, Percentiles, PrefixQuery, PrimaryKeySort, PutRowItem, QueryOperator,
+    RangeQuery, ReservedThroughput, Row, ScanQuery, ScoreSort, SearchIndexMeta, SearchQuery, Sort, SortOrder, Sum, SyncPhase, TableInBatchWriteRowItem, TableMeta, TableOptions, TermQuery, TermsQuery,
     WildcardQuery,
 )
-from tablestore.metadata import KnnVectorQuery, NestedQuery
+from tablestore.group_by import GroupByGeoGrid
+from tablestore.metadata import GeoHashPrecision, KnnVectorQuery, NestedQuery
 
 from sdk import IGNORE, connect, invalid, refused
 from server import Server
@@ -481,3 +483,44 @@ def test_a_search_that_waits_for_nothing_is_behind(tmp_path):
             if behind:
                 return
         raise AssertionError("the control has found everything")
+
+
+def test_aggregations_and_groups(client, ships):
+    where = ships
+    ask = lambda query=MatchAllQuery(), **options: find(client, where, query, limit=0, **options)
+    metrics = [
+        Max("long"), Min("long"), Avg("double", name="mean"), Sum("long"), Sum("long", missing_value=10, name="filled"), Count("words"),
+        DistinctCount("flag"), Percentiles("long", [50, 100]), Sum("double", name="none"), Max("double", name="nothing"),
+    ]
+    values = lambda results: {result.name: result.value for result in results}
+    everything = values(ask(aggs=metrics[:8]).agg_results)
+    halves = [(item.key, item.value) for item in everything.pop("percentiles")]
+    assert halves == [(50.0, 2), (100.0, 3)]
+    assert everything == {"max": 3, "min": 1, "mean": 1.5, "sum": 6, "filled": 16, "count": 2, "distinct_count": 2}
+    assert values(ask(TermQuery("word", "no"), aggs=metrics[8:]).agg_results) == {"none": 0, "nothing": 0}
+    rows = lambda group: [(item.key, item.row_count) for item in group.items]
+    groups = [
+        GroupByField("word", name="words", sub_aggs=[Sum("long")], sub_group_bys=[GroupByField("flag")]),
+        GroupByField("word", size=2, group_by_sort=[GroupKeySort(SortOrder.DESC)], name="last"),
+        GroupByRange("long", [(2, 9), (float("-inf"), 2)], name="ranges"),
+        GroupByFilter([TermQuery("word", "red"), ExistsQuery("long")], name="filters"),
+        GroupByHistogram("double", 1.0, FieldRange(0.0, 4.0), min_doc_count=0, name="steps"),
+    ]
+    words, last, ranges, filters, steps = ask(group_bys=groups).group_by_results
+    assert rows(words) == [("blue", 1), ("green", 1), ("red", 1), ("redder", 1)]
+    assert [item.sub_aggs[0].value for item in words.items] == [0, 2, 1, 3]
+    assert [rows(item.sub_group_bys[0]) for item in words.items] == [[], [("false", 1)], [("true", 1)], []]
+    assert rows(last) == [("redder", 1), ("red", 1)]
+    assert [(item.range_from, item.range_to, item.row_count) for item in ranges.items] == [(-math.inf, 2, 1), (2, 9, 2)]
+    assert [item.row_count for item in filters.items] == [1, 3]
+    assert [(item.key, item.value) for item in steps.items] == [(0.0, 1), (1.0, 1), (2.0, 1), (3.0, 0), (4.0, 0)]
+    for aggs, text in [
+        ([Sum("word")], "[sum agg] field_name:word type:keyword is invalid, allow [long, double]"),
+        ([Avg("no")], "[avg agg] field: no does not exist"),
+        ([Count("long"), Count("long")], "The name of an aggregation is empty or used twice: [count]."),
+        ([Count("long", name=f"c{number}") for number in range(11)], None),
+    ]:
+        with invalid(text):
+            ask(aggs=aggs)
+    with invalid():
+        ask(group_bys=[GroupByGeoGrid("point", GeoHashPrecision.GHP_5009KM_4992KM_1)])

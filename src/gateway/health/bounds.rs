@@ -188,7 +188,7 @@ pub(super) const COUNTERS: &[Counter] = &[
     Counter { metric: "tideline_refusals_total", label: "limit", values: &["inbound_bytes_max", "answers_bytes_max"], above: 0.0, window_s: RECENT_S, severity: Warning,
         what: "Requests were refused because those under way take too much memory ({label}): {value}.",
         advice: "Slow senders or readers of much. Sessions shows who is behind; raise {label} if the machine has the memory." },
-    Counter { metric: "tideline_refusals_total", label: "limit", values: &["watched_timelines_max", "tablestore_costly_reads_max", "tablestore_transaction"], above: 0.0, window_s: RECENT_S, severity: Info,
+    Counter { metric: "tideline_refusals_total", label: "limit", values: &["watched_timelines_max", "tablestore_costly_reads_max", "tablestore_transaction", "search"], above: 0.0, window_s: RECENT_S, severity: Info,
         what: "Callers were refused at {label}: {value}.",
         advice: "One caller at its share (tideline_share), or more clients than the bound is for: raise {label} if the machine has room." },
     Counter { metric: "tideline_refusals_total", label: "limit", values: &["address.", "user.", "key."], above: 0.0, window_s: RECENT_S, severity: Info,

@@ -82,6 +82,7 @@ pub(super) async fn search(
     let Hits {
         rows,
         total,
+        aggregated,
         is_all,
         next,
     } = found.await?;
@@ -89,6 +90,7 @@ pub(super) async fn search(
     Ok(Reply::Found(FoundPage {
         rows: rows.map(|(row, score)| (row.into_bytes(), score)).collect(),
         total,
+        aggregated,
         is_all,
         next,
     }))

@@ -29,6 +29,14 @@ pub enum InvalidSearch {
     QueryNodes(usize),
     /// A text that is longer than may be asked for: what it is, and the limit in bytes.
     TooLong(&'static str, usize),
+    /// Two aggregations beside each other have one name, or one has none.
+    AggregateName(String),
+    /// The field of an aggregation is not there: what is computed, field.
+    AggregateField(&'static str, String),
+    /// The field of an aggregation is of another type: what is computed, field, type, the types that go.
+    AggregateKind(&'static str, String, &'static str, &'static str),
+    /// So many groups are more than a search makes.
+    Groups(usize),
     /// A number of a search is outside of its range: its name, lowest and highest.
     Range(&'static str, usize, usize),
     /// A token of another query or index, or none of ours.

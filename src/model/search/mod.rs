@@ -4,6 +4,8 @@
 //! query that passed its checks breaks no documented limit; the JSON of a schema is a format on disk. Must not: analyse
 //! a text or look into an index.
 
+mod aggregate;
+mod ask;
 mod date;
 mod field;
 mod geo;
@@ -11,13 +13,19 @@ mod invalid;
 mod query;
 mod schema;
 
+pub use aggregate::{
+    AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregated, Aggregates,
+    GROUPS_ALL_MAX, GROUPS_MAX, Group, GroupBy, GroupForm, GroupKey, GroupKind, GroupOrder,
+    GroupOrderBy, Measure, MeasureKind, Measured,
+};
+pub use ask::{Columns, Scan, Search, Total};
 use date::DateFormat;
 pub use date::DateFormats;
 pub use field::{Analyzer, Field, FieldType, KEYWORD_BYTES_MAX, Metric, VectorOptions};
 pub use geo::{Point, StoredPoint, distance_m, is_inside};
 pub use invalid::InvalidSearch;
 pub use query::{
-    ASKED_BYTES_MAX, Bool, Columns, Match, MinimumMatch, Missing, Query, QueryNodes, SORTERS_MAX,
-    Scan, Search, Sort, SortMode, Sorter, Total,
+    ASKED_BYTES_MAX, Bool, Match, MinimumMatch, Missing, Query, QueryNodes, SORTERS_MAX, Sort,
+    SortMode, Sorter,
 };
 pub use schema::{SearchIndex, SearchIndexUpdate, SearchSchema};

@@ -11,17 +11,20 @@ mod token;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::mem::{size_of, size_of_val, take};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::BytesColumn;
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
-pub(crate) use memory::{Memory, OF_ONE_MAX, Share, Short};
+use tideline_model::search::Aggregated;
+
+pub(crate) use memory::{OF_ONE_MAX, Share, Short};
 pub(crate) use order::{Order, SortValue};
 use part::{Rank, SegmentPart};
 pub(crate) use token::{Page, PageToken};
 
+use crate::aggregate::{SegmentTree, Tree};
 use crate::deadline::Deadline;
 use crate::index::layout::KEY;
 
@@ -36,6 +39,8 @@ pub(crate) struct Top {
     pub(crate) deadline: Arc<Deadline>,
     /// What it may hold.
     pub(crate) share: Arc<Share>,
+    /// What is computed of all that match.
+    pub(crate) tree: Option<Arc<Mutex<Tree>>>,
     /// The first rows of the segments that are through.
     pub(crate) best: Arc<Mutex<Vec<Hit>>>,
 }
@@ -67,8 +72,14 @@ pub(crate) struct Found {
     pub(crate) is_all: bool,
     /// Whether more rows match behind them.
     pub(crate) is_more: bool,
+    /// What was computed of all that match.
+    pub(crate) aggregated: Aggregated,
     /// It could not hold all that it needs.
     pub(crate) short: Option<Short>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Collector for Top {
@@ -90,6 +101,10 @@ impl Collector for Top {
                 .map(|(part, after)| part.rank_of(after));
             ranks.collect::<tantivy::Result<Vec<_>>>()
         });
+        let tree = self.tree.as_ref().map(|tree| {
+            let part = lock(tree).segment(segment)?;
+            Ok::<_, tantivy::TantivyError>((Arc::clone(tree), part))
+        });
         Ok(TopOfSegment {
             keys: segment.fast_fields().bytes(KEY)?,
             has_score: self.order.has_score(),
@@ -103,6 +118,7 @@ impl Collector for Top {
             order: Arc::clone(&self.order),
             share: Arc::clone(&self.share),
             best: Arc::clone(&self.best),
+            tree: tree.transpose()?,
             held: 0,
             short: None,
         })
@@ -122,7 +138,7 @@ impl Collector for Top {
             found.count += segment.count;
             found.short = found.short.or(segment.short);
         }
-        found.hits = take(&mut *self.best.lock().unwrap_or_else(PoisonError::into_inner));
+        found.hits = take(&mut *lock(&self.best));
         Ok(found)
     }
 }
@@ -143,6 +159,7 @@ pub(crate) struct TopOfSegment {
     order: Arc<Order>,
     share: Arc<Share>,
     best: Arc<Mutex<Vec<Hit>>>,
+    tree: Option<(Arc<Mutex<Tree>>, SegmentTree)>,
     /// Bytes of the heap.
     held: usize,
     short: Option<Short>,
@@ -189,6 +206,12 @@ impl SegmentCollector for TopOfSegment {
             return;
         }
         self.count += 1;
+        if let Some((tree, part)) = &mut self.tree
+            && let Err(short) = lock(tree).row(part, row, &self.share)
+        {
+            self.short = Some(short);
+            return;
+        }
         if self.limit == 0 {
             return;
         }
@@ -227,7 +250,7 @@ impl SegmentCollector for TopOfSegment {
 
     fn harvest(mut self) -> tantivy::Result<Found> {
         let rows = take(&mut self.heap).into_sorted_vec();
-        let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut best = lock(&self.best);
         for row in rows {
             if self.short.is_some() {
                 break;

@@ -66,6 +66,8 @@ pub(crate) struct Follower {
 enum Halt {
     /// The tables could not be read: again later, from here, with what was put.
     Tables(Error),
+    /// The disk has little room: again later, from here, with what was put.
+    Full,
     /// The index can't go on: opened again later, from its last commit.
     Later(String),
     /// It has to be made anew.
@@ -156,6 +158,11 @@ impl Follower {
                         "rows of a search index can't be read; tried again"
                     );
                 }
+                Halt::Full => tracing::warn!(
+                    index,
+                    table,
+                    "a search index leaves the last of the disk to others; the disk is full, make room"
+                ),
                 Halt::Later(why) => {
                     tracing::warn!(
                         why,
@@ -201,7 +208,7 @@ impl Follower {
                 self.is_asked = true;
             }
             let turned = self.turn(&mut now).await;
-            if let Err(halt @ Halt::Tables(_)) = turned {
+            if let Err(halt @ (Halt::Tables(_) | Halt::Full)) = turned {
                 // What was read until then is shown, and others may write.
                 *kept = Some(self.settle(now, false).await?);
                 return Err(halt);
@@ -225,6 +232,8 @@ impl Follower {
         let (folder, definition) = (self.folder.clone(), self.definition.clone());
         let partitions = self.tables.search_source();
         let history = partitions.history();
+        let turn = self.stop.run_until_cancelled(self.writers.opening()).await;
+        let _turn = turn.flatten().ok_or(Halt::Stopped)?;
         let opened = blocking(move || Index::open(&folder, &definition, history)).await?;
         let (index, place) = opened;
         let map = partitions.map();
@@ -343,13 +352,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Commits what is not committed, and lets go of the files.
+    /// Commits what is not committed, and lets go of the files. Merges are not waited for: the next commits make them.
     async fn end(&self, mut work: Work) -> Result<(), Halt> {
         blocking(move || {
             if work.index.is_changed() || work.place != work.kept {
                 work.index.commit(&work.place)?;
             }
-            work.index.rest()
+            Ok(())
         })
         .await
     }

@@ -1,15 +1,20 @@
 //! Rows that have expired.
 //!
-//! Owns: when they go out of an index. Promises: what goes out does not show, and if it shows again, because rows live
-//! longer by then, the index is made anew. Must not: hide them; each search leaves them out by itself.
+//! Owns: when they go out of an index, and when those are put in again of which some columns have expired. Promises:
+//! what goes out does not show, and if it shows again, because rows live longer by then, the index is made anew. Must
+//! not: hide them; each search leaves them out by itself.
+
+use std::collections::BTreeSet;
 
 use tideline_model::search::SearchIndex;
-use tideline_table::Table;
+use tideline_table::{Table, key_values};
 
 use super::{Follower, Halt, Work, blocking};
 
 /// After one look for expired rows the next one comes, by the clock that they expire by.
 const SWEEP_EVERY_MS: u64 = 60_000;
+/// Rows that one look puts in again at most.
+const RENEWED_MAX: usize = 100_000;
 
 impl Follower {
     /// Takes out what has expired, if it is time for that.
@@ -45,6 +50,15 @@ impl Follower {
             .await?;
             work.place.swept_ms = Some(since_ms);
         }
+        let of_table = since_of(&self.table, self.table.options.time_to_live_s, now_ms);
+        if let Some(since_ms) = of_table {
+            let keys =
+                tokio::task::block_in_place(|| work.index.partly_older(since_ms, RENEWED_MAX))?;
+            let keys = keys.iter().map(|key| key_values(key));
+            let keys: Result<BTreeSet<_>, _> = keys.collect();
+            let keys = keys.map_err(|_| Halt::Anew("the key of a row is none".to_owned()))?;
+            self.renew(&mut work, keys).await?;
+        }
         Ok(work)
     }
 }
@@ -53,6 +67,12 @@ impl Follower {
 pub(crate) fn since(table: &Table, index: &SearchIndex, now_ms: u64) -> Option<i64> {
     let lives = [table.options.time_to_live_s, index.time_to_live_s];
     let shortest_s = lives.into_iter().filter(|seconds| *seconds > 0).min();
+    since_of(table, shortest_s.unwrap_or(-1), now_ms)
+}
+
+/// The same of columns that live for so many seconds; -1 = for ever.
+fn since_of(table: &Table, seconds: i64, now_ms: u64) -> Option<i64> {
+    let shortest_s = (seconds > 0).then_some(seconds);
     let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
     // One that has lived for so long has ended.
     let of_life = |s: i64| {

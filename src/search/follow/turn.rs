@@ -3,6 +3,7 @@
 //! Owns: the order of the two. Promises: a partition's place is moved only after the rows that it speaks of are in.
 //! Must not: commit.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -149,28 +150,37 @@ impl Follower {
                 // Rows are read as the definition has them that was there when they were written, or a later one.
                 self.refresh().await?;
             }
-            let mut keys = changed.keys;
-            while !keys.is_empty() {
-                let some = keys.iter().take(ROWS_AT_ONCE).cloned();
-                let rows = self
-                    .tables
-                    .rows_now::<Vec<FoundRow>>(&self.table, some, &Selection::default(), ROWS_BYTES)
-                    .await?;
-                let rows = rows.into_iter().map(|now| {
-                    keys.remove(&now.key);
-                    let row = now.row.and_then(|mut rows| rows.pop());
-                    (self.key(&now.key), row)
-                });
-                let rows: Vec<Put> = rows.collect();
-                self.put(work, &rows).await?;
-                faults::reached("search_put");
-            }
+            self.renew(work, changed.keys).await?;
             behind = changed.position;
             self.reached(work, partition, behind);
             if changed.is_last || up_to.is_none_or(|up_to| behind >= up_to) {
                 return Ok(changed.is_last);
             }
         }
+    }
+
+    /// Puts rows in as they are now.
+    pub(super) async fn renew(
+        &self,
+        work: &mut Work,
+        mut keys: BTreeSet<Vec<KeyValue>>,
+    ) -> Result<(), Halt> {
+        while !keys.is_empty() {
+            let some = keys.iter().take(ROWS_AT_ONCE).cloned();
+            let rows = self
+                .tables
+                .rows_now::<Vec<FoundRow>>(&self.table, some, &Selection::default(), ROWS_BYTES)
+                .await?;
+            let rows = rows.into_iter().map(|now| {
+                keys.remove(&now.key);
+                let row = now.row.and_then(|mut rows| rows.pop());
+                (self.key(&now.key), row)
+            });
+            let rows: Vec<Put> = rows.collect();
+            self.put(work, &rows).await?;
+            faults::reached("search_put");
+        }
+        Ok(())
     }
 
     fn reached(&self, work: &mut Work, partition: PartitionId, position: Position) {
@@ -183,6 +193,10 @@ impl Follower {
     async fn put(&self, work: &mut Work, rows: &[Put]) -> Result<(), Halt> {
         if !rows.is_empty() {
             self.may_write(work).await?;
+            if !work.index.has_room() {
+                tokio::task::block_in_place(|| work.index.collect())?;
+                return Err(Halt::Full);
+            }
             work.written = Instant::now();
             self.figures.rows.increment(rows.len() as u64);
         }

@@ -41,6 +41,8 @@ impl Layout {
         let mut document = TantivyDocument::new();
         document.add_bytes(self.key, key);
         document.add_i64(self.version, newest(row));
+        let oldest = row.cells.iter().map(|cell| cell.version).min();
+        document.add_i64(self.oldest, oldest.unwrap_or(i64::MAX));
         let (mut bytes, mut texts) = (key.len() + 2 * ITEM_BYTES, 0);
         for placed in &self.fields {
             let Some(items) = placed.items(columns, row) else {

@@ -6,6 +6,7 @@
 //! ```text
 //! key      the row's encoded key columns: by it rows are deleted and sorted
 //! version  the row's newest version, ms
+//! oldest   its oldest one
 //! has      the numbers of the fields that the row has
 //! f<n>     the values of field n, in the order of the definition
 //! ```
@@ -33,6 +34,7 @@ pub(crate) struct Layout {
     pub(crate) engine: Schema,
     pub(crate) key: EngineField,
     pub(crate) version: EngineField,
+    pub(crate) oldest: EngineField,
     pub(crate) has: EngineField,
     pub(crate) fields: Vec<Placed>,
 }
@@ -61,6 +63,7 @@ impl Layout {
             .set_index_option(IndexRecordOption::Basic);
         let key = engine.add_bytes_field(KEY, BytesOptions::default().set_indexed().set_fast());
         let version = engine.add_i64_field(VERSION, FAST);
+        let oldest = engine.add_i64_field("oldest", FAST);
         let keyword = TextOptions::default().set_indexing_options(raw);
         let has = engine.add_text_field("has", keyword.clone());
         let fields = schema.fields.iter().enumerate();
@@ -80,6 +83,7 @@ impl Layout {
             engine: engine.build(),
             key,
             version,
+            oldest,
             has,
             fields,
         }

@@ -18,9 +18,10 @@ use tantivy::directory::MmapDirectory;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::error::DataCorruption;
 use tantivy::merge_policy::LogMergePolicy;
+use tantivy::query::EnableScoring;
 use tantivy::{
-    Directory as _, Index as Engine, IndexMeta, IndexReader, IndexWriter, ReloadPolicy, Searcher,
-    TantivyError,
+    Directory as _, DocSet as _, Index as Engine, IndexMeta, IndexReader, IndexWriter,
+    ReloadPolicy, Searcher, TERMINATED, TantivyError,
 };
 
 use tideline_base::disk;
@@ -28,7 +29,7 @@ use tideline_base::ids::HistoryId;
 use tideline_model::search::SearchIndex;
 use tideline_model::{FoundRow, KeyColumn};
 
-use crate::query::{older, term_of_key};
+use crate::query::{older, partly_older, term_of_key};
 use layout::{KEY, Layout};
 use place::{Bent, Place};
 
@@ -36,6 +37,8 @@ use place::{Bent, Place};
 const ARENA_BYTES: usize = 32 << 20;
 /// Bytes of documents between two commits.
 const QUEUED_BYTES_MAX: usize = 32 << 20;
+/// Room on the disk that an index leaves to others, or a 16th of it if that is less.
+const KEPT_BYTES: u64 = 256 << 20;
 /// Segments with so large a part of deleted documents are merged.
 const DELETED_MAX: f32 = 0.3;
 
@@ -143,6 +146,37 @@ impl Index {
         removed.map(drop).map_err(|error| why(&self.folder, error))
     }
 
+    /// The encoded keys of rows of which some columns are from before a time, ms since 1970, and some are not; of so
+    /// many at most.
+    pub(crate) fn partly_older(&self, since_ms: i64, most: usize) -> Result<Vec<Vec<u8>>, Broken> {
+        let mut keys = Vec::new();
+        let mut look = || {
+            let searcher = self.searcher();
+            let query = partly_older(&self.layout, since_ms);
+            let weight = query.weight(EnableScoring::disabled_from_searcher(&searcher))?;
+            for segment in searcher.segment_readers() {
+                let Some(column) = segment.fast_fields().bytes(KEY)? else {
+                    continue;
+                };
+                let (mut rows, alive) = (weight.scorer(segment, 1.0)?, segment.alive_bitset());
+                while rows.doc() != TERMINATED && keys.len() < most {
+                    let row = rows.doc();
+                    if alive.is_none_or(|alive| alive.is_alive(row)) {
+                        let mut key = Vec::new();
+                        if let Some(ordinal) = column.term_ords(row).next() {
+                            column.ord_to_bytes(ordinal, &mut key)?;
+                        }
+                        keys.push(key);
+                    }
+                    rows.advance();
+                }
+            }
+            Ok(())
+        };
+        look().map_err(|error| why(&self.folder, error))?;
+        Ok(keys)
+    }
+
     /// Whether there is something that no commit has.
     pub(crate) fn is_changed(&self) -> bool {
         self.is_changed
@@ -161,6 +195,20 @@ impl Index {
         done.map_err(|error| why(&self.folder, error))?;
         (self.is_changed, self.queued) = (false, 0);
         Ok(())
+    }
+
+    /// Whether the disk has more room than an index leaves to others.
+    pub(crate) fn has_room(&self) -> bool {
+        let kept = disk::total(&self.folder).map_or(0, |total| (total / 16).min(KEPT_BYTES));
+        disk::left(&self.folder, 0).is_none_or(|left| left >= kept)
+    }
+
+    /// Removes the files that no commit names: what failed merges have left, and writers that were killed.
+    pub(crate) fn collect(&mut self) -> Result<(), Broken> {
+        let collected = self.writer()?.garbage_collect_files().wait();
+        collected
+            .map(drop)
+            .map_err(|error| why(&self.folder, error))
     }
 
     /// Lets go of the writer, whose merges end first.

@@ -3,6 +3,7 @@
 //! Owns: what each query means for each type of field. Promises: a query that an index can't answer is refused before
 //! anything runs; whatever is no text scores its weight. Must not: run one.
 
+mod between;
 mod geo;
 mod guarded;
 mod pattern;
@@ -15,16 +16,17 @@ use std::sync::Arc;
 
 use tantivy::Term;
 use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery,
-    Occur, Query as Engine, RangeQuery, TermQuery,
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query as Engine,
+    RangeQuery, TermQuery,
 };
-use tantivy::schema::IndexRecordOption;
+use tantivy::schema::{Field, IndexRecordOption};
 
 use tideline_model::Value;
 use tideline_model::search::{ASKED_BYTES_MAX, Bool, FieldType, InvalidSearch, Query};
 
 use crate::deadline::Deadline;
-use crate::index::layout::Layout;
+use crate::index::layout::{Layout, Placed, VERSION};
+use between::Between;
 use guarded::Guarded;
 pub(crate) use value::term_of_key;
 
@@ -70,12 +72,15 @@ fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch>
             let terms = terms.collect::<Result<Vec<_>, _>>()?;
             constant(any_of(terms), *weight)
         }
-        Query::Range { field, from, to } => constant(range(layout, field, from, to)?, 1.0),
+        Query::Range { field, from, to } => constant(range(scope, field, from, to)?, 1.0),
         Query::Prefix {
             field,
             prefix,
             weight,
-        } => constant(pattern::prefix(layout.field(field)?, prefix)?, *weight),
+        } => constant(
+            pattern::prefix(scope, layout.field(field)?, prefix)?,
+            *weight,
+        ),
         Query::Wildcard {
             field,
             pattern,
@@ -113,12 +118,20 @@ fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch>
 }
 
 /// Of what a query finds, only rows whose newest version is from this time on, ms since 1970.
-pub(crate) fn living(layout: &Layout, query: Compiled, since_ms: Option<i64>) -> Compiled {
+pub(crate) fn living(
+    (layout, deadline): (&Layout, &Arc<Deadline>),
+    query: Compiled,
+    since_ms: Option<i64>,
+) -> Compiled {
     let Some(since_ms) = since_ms else {
         return query;
     };
-    let from = Bound::Included(Term::from_field_i64(layout.version, since_ms));
-    let lives: Compiled = Box::new(RangeQuery::new(from, Bound::Unbounded));
+    let lives: Compiled = Box::new(Between {
+        column: VERSION.to_owned(),
+        from: Bound::Included(Term::from_field_i64(layout.version, since_ms)),
+        to: Bound::Unbounded,
+        deadline: Arc::clone(deadline),
+    });
     let both = vec![(Occur::Must, query), (Occur::Must, constant(lives, 0.0))];
     Box::new(BooleanQuery::new(both))
 }
@@ -136,6 +149,17 @@ pub(crate) fn with_key(layout: &Layout, query: Compiled, key: &[u8]) -> Compiled
 pub(crate) fn older(layout: &Layout, since_ms: i64) -> Compiled {
     let to = Bound::Excluded(Term::from_field_i64(layout.version, since_ms));
     Box::new(RangeQuery::new(Bound::Unbounded, to))
+}
+
+/// Rows of which some columns are from before a time, ms since 1970, and some are not.
+pub(crate) fn partly_older(layout: &Layout, since_ms: i64) -> Compiled {
+    let older = Bound::Excluded(Term::from_field_i64(layout.oldest, since_ms));
+    let living = Bound::Included(Term::from_field_i64(layout.version, since_ms));
+    let both: [Compiled; 2] = [
+        Box::new(RangeQuery::new(Bound::Unbounded, older)),
+        Box::new(RangeQuery::new(living, Bound::Unbounded)),
+    ];
+    Box::new(BooleanQuery::intersection(both.into()))
 }
 
 /// The same rows, all with this score.
@@ -160,13 +184,14 @@ fn any_of(mut terms: Vec<Term>) -> Compiled {
 }
 
 fn range(
-    layout: &Layout,
+    scope: &Scope<'_>,
     field: &str,
     from: &Option<(Value, bool)>,
     to: &Option<(Value, bool)>,
 ) -> Result<Compiled, InvalidSearch> {
+    let layout = scope.layout;
     let placed = layout.field(field)?;
-    placed.searched("range query")?;
+    let at = placed.searched("range query")?;
     if placed.field.kind == FieldType::GeoPoint {
         return Err(placed.no("range query"));
     }
@@ -184,12 +209,29 @@ fn range(
         (Bound::Unbounded, Bound::Unbounded) => {
             Ok(of_term(Term::from_field_text(layout.has, &placed.number)))
         }
-        // The engine has no such range over its columns of flags.
-        (from, to) if placed.field.kind == FieldType::Boolean => {
-            Ok(Box::new(InvertedIndexRangeQuery::new(from, to)))
-        }
-        (from, to) => Ok(Box::new(RangeQuery::new(from, to))),
+        bounds => Ok(between(scope, placed, at, bounds)),
     }
+}
+
+/// Rows with a value of a field between two others; of a text with a word.
+fn between(
+    scope: &Scope<'_>,
+    placed: &Placed,
+    at: Field,
+    (from, to): (Bound<Term>, Bound<Term>),
+) -> Compiled {
+    if placed.field.kind == FieldType::Text {
+        let text = |bound: Bound<Term>| {
+            bound.map(|term| term.value().as_str().unwrap_or_default().to_owned())
+        };
+        return pattern::words_between(scope, at, text(from), text(to));
+    }
+    Box::new(Between {
+        column: placed.name.clone(),
+        from,
+        to,
+        deadline: Arc::clone(scope.deadline),
+    })
 }
 
 fn bool_query(scope: &Scope<'_>, parts: &Bool) -> Result<Compiled, InvalidSearch> {

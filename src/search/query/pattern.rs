@@ -8,26 +8,40 @@ use std::str::from_utf8;
 use std::sync::Arc;
 
 use tantivy::query::{
-    BitSetDocSet, ConstScorer, EnableScoring, Explanation, Query, RangeQuery, Scorer, Weight,
+    BitSetDocSet, ConstScorer, EnableScoring, Explanation, Query, Scorer, Weight,
 };
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{BitSet, DocId, Score, SegmentReader, TantivyError, Term};
 
 use tideline_model::search::InvalidSearch;
 
-use super::{Compiled, Scope};
+use super::{Compiled, Scope, between};
 use crate::deadline::Deadline;
 use crate::index::layout::Placed;
 
 /// What begins with a text.
-pub(super) fn prefix(placed: &Placed, prefix: &str) -> Result<Compiled, InvalidSearch> {
+pub(super) fn prefix(
+    scope: &Scope<'_>,
+    placed: &Placed,
+    prefix: &str,
+) -> Result<Compiled, InvalidSearch> {
     let at = of_texts(placed, "prefix query")?;
     let from = Bound::Included(Term::from_field_text(at, prefix));
     let to = match end_of(prefix) {
         Some(end) => Bound::Excluded(Term::from_field_text(at, &end)),
         None => Bound::Unbounded,
     };
-    Ok(Box::new(RangeQuery::new(from, to)))
+    Ok(between(scope, placed, at, (from, to)))
+}
+
+/// The words of texts between two others.
+pub(super) fn words_between(
+    scope: &Scope<'_>,
+    at: Field,
+    from: Bound<String>,
+    to: Bound<String>,
+) -> Compiled {
+    texts(scope, at, Pattern::Between(from, to))
 }
 
 /// What ends with a text.
@@ -85,7 +99,7 @@ impl Weight for Texts {
         let index = segment.inverted_index(self.at)?;
         let begin = self.pattern.begin();
         let mut range = index.terms().range().ge(&begin);
-        if let Some(end) = end_of(&begin) {
+        if let Some(end) = self.pattern.end() {
             range = range.lt(end);
         }
         let mut texts = range.into_stream()?;
@@ -115,6 +129,7 @@ impl Weight for Texts {
 #[derive(Debug)]
 enum Pattern {
     Suffix(String),
+    Between(Bound<String>, Bound<String>),
     /// `*` is any text, `?` any character.
     Wildcard(Vec<char>),
 }
@@ -123,7 +138,8 @@ impl Pattern {
     /// What every text that meets it begins with.
     fn begin(&self) -> String {
         match self {
-            Pattern::Suffix(_) => String::new(),
+            Pattern::Suffix(_) | Pattern::Between(Bound::Unbounded, _) => String::new(),
+            Pattern::Between(Bound::Included(from) | Bound::Excluded(from), _) => from.clone(),
             Pattern::Wildcard(pattern) => {
                 let plain = pattern.iter().take_while(|one| !matches!(one, '*' | '?'));
                 plain.collect()
@@ -131,8 +147,20 @@ impl Pattern {
         }
     }
 
+    /// What every text that meets it comes before; `None` = nothing.
+    fn end(&self) -> Option<String> {
+        match self {
+            Pattern::Between(_, Bound::Excluded(to)) => Some(to.clone()),
+            Pattern::Between(_, Bound::Included(to)) => Some(format!("{to}\0")),
+            Pattern::Between(_, Bound::Unbounded) => None,
+            Pattern::Suffix(_) | Pattern::Wildcard(_) => end_of(&self.begin()),
+        }
+    }
+
     fn is_met(&self, text: &[u8]) -> bool {
         match self {
+            Pattern::Between(Bound::Excluded(from), _) => text != from.as_bytes(),
+            Pattern::Between(..) => true,
             Pattern::Suffix(suffix) => text.ends_with(suffix.as_bytes()),
             Pattern::Wildcard(pattern) => from_utf8(text).is_ok_and(|text| is_like(text, pattern)),
         }

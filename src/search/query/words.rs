@@ -2,6 +2,8 @@
 //!
 //! Owns: how a query's text is taken apart and looked for. Must not: decide where words end (`analyze/mod.rs`).
 
+use std::sync::Arc;
+
 use tantivy::Term;
 use tantivy::query::{BooleanQuery, BoostQuery, Occur, PhraseQuery, TermQuery};
 use tantivy::schema::IndexRecordOption;
@@ -9,6 +11,7 @@ use tantivy::schema::IndexRecordOption;
 use tideline_model::Value;
 use tideline_model::search::{ASKED_BYTES_MAX, FieldType, InvalidSearch, Match};
 
+use super::guarded::Timed;
 use super::{Compiled, Scope, constant, nothing, of_term};
 use crate::analyze::asked_words;
 use crate::index::layout::Placed;
@@ -64,7 +67,10 @@ pub(super) fn phrase(
             let (_, term) = words.swap_remove(0);
             Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
         }
-        _ => Box::new(PhraseQuery::new_with_offset_and_slop(words, slop)),
+        _ => {
+            let phrase = PhraseQuery::new_with_offset_and_slop(words, slop);
+            Box::new(Timed(Box::new(phrase), Arc::clone(scope.deadline)))
+        }
     };
     Ok(Box::new(BoostQuery::new(query, weight)))
 }

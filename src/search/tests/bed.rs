@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use tokio_util::task::TaskTracker;
 
+use tideline_base::bounds::{Bounds, Costs, Resource};
 use tideline_base::clock::Clock;
 use tideline_base::ids::TableId;
+use tideline_base::metrics::Metrics;
 use tideline_model::search::{
-    Analyzer, Columns, Field, FieldType, Query, Search, SearchSchema, Sort, Total,
+    Aggregates, Analyzer, Columns, Field, FieldType, Query, Search, SearchSchema, Sort, Total,
 };
 use tideline_model::{
     Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent, RowChange,
@@ -50,12 +52,14 @@ impl BuiltInTables for NoTables {
     }
 }
 
+/// What the searches of most tests may hold together.
+pub(super) const MEMORY: usize = 256 << 20;
 pub(super) const TABLE: &str = "ships";
 pub(super) const INDEX: &str = "by_all";
 
 impl Bed {
     pub(super) fn open(folder: &Path) -> Bed {
-        Bed::with_memory(folder, Options::default().memory_bytes_max)
+        Bed::with_memory(folder, MEMORY)
     }
 
     /// One whose searches may hold so much together.
@@ -65,8 +69,7 @@ impl Bed {
 
     /// One of so many partitions.
     pub(super) fn of(folder: &Path, partitions: u16) -> Bed {
-        let bytes = Options::default().memory_bytes_max;
-        Bed::made(folder, partitions, bytes, Arc::new(Clock::system()))
+        Bed::made(folder, partitions, MEMORY, Arc::new(Clock::system()))
     }
 
     pub(super) fn with(folder: &Path, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
@@ -76,7 +79,14 @@ impl Bed {
     fn made(folder: &Path, partitions: u16, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
         let catalog = Catalog::default();
         let rules = Arc::new(TableRules::new(Arc::new(NoTables), catalog.clone()));
+        let max = |resource| match resource {
+            Resource::SearchBytes => memory_bytes_max,
+            _ => usize::MAX,
+        };
+        let metrics = Arc::<Metrics>::default();
         let options = StoreOptions {
+            bounds: Arc::new(Bounds::new(max, 100, Costs::UNBOUNDED, &metrics)),
+            metrics,
             partitions,
             holds_log: true,
             ..StoreOptions::default()
@@ -86,7 +96,6 @@ impl Bed {
         let tasks = TaskTracker::new();
         let options = Options {
             build_rows_per_second: 0,
-            memory_bytes_max,
             ..Options::default()
         };
         let searches = Searches::start(folder, &tables, options, &tasks);
@@ -153,24 +162,34 @@ impl Bed {
             version: None,
             value: value.clone(),
         };
+        let change = match &columns {
+            Some(columns) => RowChange::Put(columns.iter().map(put).collect()),
+            None => RowChange::Delete,
+        };
+        self.change(key.clone(), change).await;
+        match columns {
+            Some(columns) => self.rows.insert(key, columns),
+            None => self.rows.remove(&key),
+        };
+    }
+
+    /// Puts a row of which nobody asks what it holds.
+    pub(super) async fn put(&self, key: (String, i64), cells: Vec<PutCell>) {
+        self.change(key, RowChange::Put(cells)).await;
+    }
+
+    async fn change(&self, key: (String, i64), change: RowChange) {
         let write = RowWrite {
             key: vec![
-                ("p".to_owned(), KeyValue::String(key.0.clone())),
+                ("p".to_owned(), KeyValue::String(key.0)),
                 ("n".to_owned(), KeyValue::Integer(key.1)),
             ],
-            change: match &columns {
-                Some(columns) => RowChange::Put(columns.iter().map(put).collect()),
-                None => RowChange::Delete,
-            },
+            change,
             condition: Condition::default(),
             content: ReturnContent::None,
         };
         let table = self.table().await;
         self.tables.write(&table, write).await.unwrap();
-        match columns {
-            Some(columns) => self.rows.insert(key, columns),
-            None => self.rows.remove(&key),
-        };
     }
 
     /// The folder of its index.
@@ -225,6 +244,7 @@ pub(super) fn search(query: Query, sort: Option<Sort>, limit: usize) -> Search {
         limit,
         token: None,
         total: Total::All,
+        aggregates: Aggregates::default(),
         columns: Columns::None,
         timeout_ms: Some(30_000),
     }

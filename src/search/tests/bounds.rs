@@ -34,6 +34,8 @@ async fn a_search_that_finds_nothing_ends_in_time_and_says_so() {
         let cells = [
             ("word", Value::String(format!("x{number}"))),
             ("point", Value::String(format!("{number},1"))),
+            ("long", Value::Integer(2 * number)),
+            ("text", Value::String("red blue red".to_owned())),
         ];
         bed.write(("a".to_owned(), number), Some(cells.into()))
             .await;
@@ -63,7 +65,25 @@ async fn a_search_that_finds_nothing_ends_in_time_and_says_so() {
         center: Point::parse("0,0").unwrap(),
         metres: 3e7,
     };
-    for (none, every) in [(pattern, word.clone()), (suffix, word), (circle, globe)] {
+    let between = |field: &str, from: Value, to: Value| Query::Range {
+        field: field.to_owned(),
+        from: Some((from, true)),
+        to: Some((to, false)),
+    };
+    let odd = between("long", Value::Integer(7), Value::Integer(8));
+    let phrase = Query::Phrase {
+        field: "text".to_owned(),
+        text: "blue blue".to_owned(),
+        slop: 0,
+        weight: 1.0,
+    };
+    for (none, every) in [
+        (pattern, word.clone()),
+        (suffix, word.clone()),
+        (circle, globe),
+        (odd, word.clone()),
+        (phrase, word),
+    ] {
         let mut some = vec![none; 200];
         let query = any(some.clone());
         // The control.

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use tideline_base::clock::Clock;
 use tideline_model::search::{Query, SearchIndexUpdate};
-use tideline_model::{OptionsUpdate, TableUpdate};
+use tideline_model::{OptionsUpdate, PutCell, TableUpdate, Value};
 
-use super::bed::{Bed, INDEX, TABLE, search};
+use super::bed::{Bed, INDEX, MEMORY, TABLE, search};
 use super::searches::rebuilds;
-use crate::Options;
 
 async fn live(bed: &Bed, options: OptionsUpdate) {
     let update = TableUpdate {
@@ -53,8 +52,7 @@ async fn what_has_expired_goes_out_of_an_index() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(Clock::fixed(1_700_000_000_000));
     let pass = |seconds: u64| clock.set(clock.now_ms() + 1_000 * seconds);
-    let bytes = Options::default().memory_bytes_max;
-    let mut bed = Bed::with(folder.path(), bytes, Arc::clone(&clock));
+    let mut bed = Bed::with(folder.path(), MEMORY, Arc::clone(&clock));
     bed.create().await;
     let put_only = OptionsUpdate {
         allow_update: Some(false),
@@ -92,5 +90,41 @@ async fn what_has_expired_goes_out_of_an_index() {
     pass(61);
     assert_eq!(found(&bed).await, 1);
     assert_eq!(rebuilds(&bed), 1);
+    bed.close().await;
+}
+
+/// A column that has expired is not asked for by the next look, though its row lives.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_is_no_longer_found_by_a_column_that_has_expired() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Clock::fixed(1_700_000_000_000));
+    let bed = Bed::with(folder.path(), MEMORY, Arc::clone(&clock));
+    bed.create().await;
+    let put_only = OptionsUpdate {
+        allow_update: Some(false),
+        time_to_live_s: Some(100),
+        ..OptionsUpdate::default()
+    };
+    live(&bed, put_only).await;
+    bed.index().await;
+    let now_ms = i64::try_from(clock.now_ms()).unwrap();
+    let of = |name: &str, version| PutCell {
+        name: name.to_owned(),
+        version: Some(version),
+        value: Value::String("red".to_owned()),
+    };
+    let cells = vec![of("word", now_ms - 50_000), of("text", now_ms)];
+    bed.put(("a".to_owned(), 1), cells).await;
+    let by = |field: &str| Query::Exists {
+        field: field.to_owned(),
+    };
+    let found = async |bed: &Bed, field| bed.search(search(by(field), None, 1)).await.total;
+    assert_eq!(found(&bed, "word").await, Some(1));
+    clock.set(clock.now_ms() + 61_000);
+    while found(&bed, "word").await != Some(0) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(found(&bed, "text").await, Some(1));
+    assert_eq!(rebuilds(&bed), 0);
     bed.close().await;
 }

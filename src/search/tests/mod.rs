@@ -2,6 +2,7 @@
 //!
 //! Owns: what they share. Must not: be in a build that is not a test.
 
+mod aggregates;
 mod bed;
 mod bounds;
 mod expiry;

@@ -10,6 +10,7 @@ use tideline_model::search::{Point, Query, StoredPoint, distance_m, is_inside};
 use super::bed::Cells;
 
 /// A row and its key.
+#[derive(Clone, Copy)]
 pub(super) struct Row<'r> {
     pub(super) number: i64,
     pub(super) cells: &'r Cells,
@@ -17,7 +18,7 @@ pub(super) struct Row<'r> {
 
 impl Row<'_> {
     /// The texts of a field, as they are compared.
-    fn texts(&self, field: &str) -> Vec<String> {
+    pub(super) fn texts(&self, field: &str) -> Vec<String> {
         let text = |name: &str| match self.cells.get(name) {
             Some(Value::String(text)) => Some(text.clone()),
             _ => None,

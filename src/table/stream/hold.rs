@@ -278,7 +278,7 @@ pub(crate) fn within(pieces: &[(Position, u64)], bytes_max: u64) -> Position {
 }
 
 /// The bytes of the pieces that hold something above a position.
-fn bytes_above(pieces: &[(Position, u64)], above: Position) -> u64 {
+pub(crate) fn bytes_above(pieces: &[(Position, u64)], above: Position) -> u64 {
     let end_before = |at: usize| {
         pieces
             .get(at + 1)

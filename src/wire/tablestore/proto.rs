@@ -1458,6 +1458,269 @@ pub struct SearchResponse {
     pub search_hits: ::prost::alloc::vec::Vec<SearchHit>,
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub next_token: ::core::option::Option<::prost::bytes::Bytes>,
+    /// An AggregationsResult.
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    /// A GroupBysResult.
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Aggregation {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "AggregationType", optional, tag = "2")]
+    pub r#type: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub body: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Aggregations {
+    #[prost(message, repeated, tag = "1")]
+    pub aggs: ::prost::alloc::vec::Vec<Aggregation>,
+}
+/// The body of all kinds but percentiles and top rows.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MetricAggregation {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub missing: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PercentilesAggregation {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(double, repeated, packed = "false", tag = "2")]
+    pub percentiles: ::prost::alloc::vec::Vec<f64>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub missing_value: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct DoubleResult {
+    #[prost(double, optional, tag = "1")]
+    pub value: ::core::option::Option<f64>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CountResult {
+    #[prost(int64, optional, tag = "1")]
+    pub value: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PercentilesItem {
+    #[prost(double, optional, tag = "1")]
+    pub key: ::core::option::Option<f64>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub value: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PercentilesResult {
+    #[prost(message, repeated, tag = "1")]
+    pub percentiles_aggregation_items: ::prost::alloc::vec::Vec<PercentilesItem>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AggregationResult {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "AggregationType", optional, tag = "2")]
+    pub r#type: ::core::option::Option<i32>,
+    /// As the kind has it.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub agg_result: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AggregationsResult {
+    #[prost(message, repeated, tag = "1")]
+    pub agg_results: ::prost::alloc::vec::Vec<AggregationResult>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupBy {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "GroupByType", optional, tag = "2")]
+    pub r#type: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub body: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupBys {
+    #[prost(message, repeated, tag = "1")]
+    pub group_bys: ::prost::alloc::vec::Vec<GroupBy>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupKeySort {
+    #[prost(enumeration = "SortOrder", optional, tag = "1")]
+    pub order: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RowCountSort {
+    #[prost(enumeration = "SortOrder", optional, tag = "1")]
+    pub order: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubAggSort {
+    #[prost(string, optional, tag = "1")]
+    pub sub_agg_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "SortOrder", optional, tag = "2")]
+    pub order: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupBySorter {
+    #[prost(message, optional, tag = "1")]
+    pub group_key_sort: ::core::option::Option<GroupKeySort>,
+    #[prost(message, optional, tag = "2")]
+    pub row_count_sort: ::core::option::Option<RowCountSort>,
+    #[prost(message, optional, tag = "3")]
+    pub sub_agg_sort: ::core::option::Option<SubAggSort>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupBySort {
+    #[prost(message, repeated, tag = "1")]
+    pub sorters: ::prost::alloc::vec::Vec<GroupBySorter>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByField {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "2")]
+    pub size: ::core::option::Option<i32>,
+    #[prost(message, optional, tag = "3")]
+    pub sort: ::core::option::Option<GroupBySort>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct GroupRange {
+    #[prost(double, optional, tag = "1")]
+    pub begin: ::core::option::Option<f64>,
+    #[prost(double, optional, tag = "2")]
+    pub end: ::core::option::Option<f64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByRange {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "2")]
+    pub ranges: ::prost::alloc::vec::Vec<GroupRange>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByFilter {
+    #[prost(message, repeated, tag = "1")]
+    pub filters: ::prost::alloc::vec::Vec<Query>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FieldRange {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub min: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub max: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByHistogram {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub interval: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub missing_value: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int64, optional, tag = "4")]
+    pub min_doc_count: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "5")]
+    pub sort: ::core::option::Option<GroupBySort>,
+    #[prost(message, optional, tag = "6")]
+    pub field_range: ::core::option::Option<FieldRange>,
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByFieldResultItem {
+    #[prost(string, optional, tag = "1")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int64, optional, tag = "2")]
+    pub row_count: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "3")]
+    pub sub_aggs_result: ::core::option::Option<AggregationsResult>,
+    #[prost(message, optional, tag = "4")]
+    pub sub_group_bys_result: ::core::option::Option<GroupBysResult>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByFieldResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_field_result_items: ::prost::alloc::vec::Vec<GroupByFieldResultItem>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByRangeResultItem {
+    #[prost(double, optional, tag = "1")]
+    pub range_from: ::core::option::Option<f64>,
+    #[prost(double, optional, tag = "2")]
+    pub range_to: ::core::option::Option<f64>,
+    #[prost(int64, optional, tag = "3")]
+    pub row_count: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "4")]
+    pub sub_aggs_result: ::core::option::Option<AggregationsResult>,
+    #[prost(message, optional, tag = "5")]
+    pub sub_group_bys_result: ::core::option::Option<GroupBysResult>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByRangeResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_range_result_items: ::prost::alloc::vec::Vec<GroupByRangeResultItem>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByFilterResultItem {
+    #[prost(int64, optional, tag = "1")]
+    pub row_count: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "2")]
+    pub sub_aggs_result: ::core::option::Option<AggregationsResult>,
+    #[prost(message, optional, tag = "3")]
+    pub sub_group_bys_result: ::core::option::Option<GroupBysResult>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByFilterResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_filter_result_items: ::prost::alloc::vec::Vec<GroupByFilterResultItem>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByHistogramItem {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int64, optional, tag = "2")]
+    pub value: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "3")]
+    pub sub_aggs_result: ::core::option::Option<AggregationsResult>,
+    #[prost(message, optional, tag = "4")]
+    pub sub_group_bys_result: ::core::option::Option<GroupBysResult>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByHistogramResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_histogra_items: ::prost::alloc::vec::Vec<GroupByHistogramItem>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupByResult {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "GroupByType", optional, tag = "2")]
+    pub r#type: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub group_by_result: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupBysResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_results: ::prost::alloc::vec::Vec<GroupByResult>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SingleWordAnalyzerParameter {
@@ -1874,6 +2137,94 @@ impl ColumnReturnType {
             "RETURN_SPECIFIED" => Some(Self::ReturnSpecified),
             "RETURN_NONE" => Some(Self::ReturnNone),
             "RETURN_ALL_FROM_INDEX" => Some(Self::ReturnAllFromIndex),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AggregationType {
+    AggAvg = 1,
+    AggMax = 2,
+    AggMin = 3,
+    AggSum = 4,
+    AggCount = 5,
+    AggDistinctCount = 6,
+    AggTopRows = 7,
+    AggPercentiles = 8,
+}
+impl AggregationType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::AggAvg => "AGG_AVG",
+            Self::AggMax => "AGG_MAX",
+            Self::AggMin => "AGG_MIN",
+            Self::AggSum => "AGG_SUM",
+            Self::AggCount => "AGG_COUNT",
+            Self::AggDistinctCount => "AGG_DISTINCT_COUNT",
+            Self::AggTopRows => "AGG_TOP_ROWS",
+            Self::AggPercentiles => "AGG_PERCENTILES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "AGG_AVG" => Some(Self::AggAvg),
+            "AGG_MAX" => Some(Self::AggMax),
+            "AGG_MIN" => Some(Self::AggMin),
+            "AGG_SUM" => Some(Self::AggSum),
+            "AGG_COUNT" => Some(Self::AggCount),
+            "AGG_DISTINCT_COUNT" => Some(Self::AggDistinctCount),
+            "AGG_TOP_ROWS" => Some(Self::AggTopRows),
+            "AGG_PERCENTILES" => Some(Self::AggPercentiles),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GroupByType {
+    GroupByField = 1,
+    GroupByRange = 2,
+    GroupByFilter = 3,
+    GroupByGeoDistance = 4,
+    GroupByHistogram = 5,
+    GroupByDateHistogram = 6,
+    GroupByGeoGrid = 7,
+    GroupByComposite = 8,
+}
+impl GroupByType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::GroupByField => "GROUP_BY_FIELD",
+            Self::GroupByRange => "GROUP_BY_RANGE",
+            Self::GroupByFilter => "GROUP_BY_FILTER",
+            Self::GroupByGeoDistance => "GROUP_BY_GEO_DISTANCE",
+            Self::GroupByHistogram => "GROUP_BY_HISTOGRAM",
+            Self::GroupByDateHistogram => "GROUP_BY_DATE_HISTOGRAM",
+            Self::GroupByGeoGrid => "GROUP_BY_GEO_GRID",
+            Self::GroupByComposite => "GROUP_BY_COMPOSITE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GROUP_BY_FIELD" => Some(Self::GroupByField),
+            "GROUP_BY_RANGE" => Some(Self::GroupByRange),
+            "GROUP_BY_FILTER" => Some(Self::GroupByFilter),
+            "GROUP_BY_GEO_DISTANCE" => Some(Self::GroupByGeoDistance),
+            "GROUP_BY_HISTOGRAM" => Some(Self::GroupByHistogram),
+            "GROUP_BY_DATE_HISTOGRAM" => Some(Self::GroupByDateHistogram),
+            "GROUP_BY_GEO_GRID" => Some(Self::GroupByGeoGrid),
+            "GROUP_BY_COMPOSITE" => Some(Self::GroupByComposite),
             _ => None,
         }
     }

@@ -4,6 +4,8 @@
 //! parts, each with all that it needs; what this server does not do is refused by its name. Must not: know which fields
 //! an index has.
 
+mod aggregate;
+mod aggregated;
 mod query;
 mod refusal;
 mod reply;

@@ -6,6 +6,7 @@ use super::super::failure::{Code, Failure};
 use tideline_model::search::InvalidSearch;
 
 impl From<InvalidSearch> for Failure {
+    #[allow(clippy::too_many_lines)] // a line or two for each reason
     fn from(why: InvalidSearch) -> Failure {
         let text = match why {
             InvalidSearch::NoIndex(index) => {
@@ -26,10 +27,25 @@ impl From<InvalidSearch> for Failure {
             }
             InvalidSearch::Memory(mib) => {
                 let text = format!(
-                    "The rows of the search take more than {mib} MiB: ask for fewer, or sort \
+                    "The rows and groups of the search take more than {mib} MiB: ask for fewer, or sort \
                  them and go on by token."
                 );
                 return Failure::with(Code::QuotaExhausted, text);
+            }
+            InvalidSearch::Groups(most) => {
+                let text = format!(
+                    "The aggregations of the search make more groups than {most}: ask for fewer rows or coarser groups."
+                );
+                return Failure::with(Code::QuotaExhausted, text);
+            }
+            InvalidSearch::AggregateName(name) => {
+                format!("The name of an aggregation is empty or used twice: [{name}].")
+            }
+            InvalidSearch::AggregateField(what, field) => {
+                format!("[{what}] field: {field} does not exist")
+            }
+            InvalidSearch::AggregateKind(what, field, kind, allowed) => {
+                format!("[{what}] field_name:{field} type:{kind} is invalid, allow [{allowed}]")
             }
             InvalidSearch::NoTable(table) => format!("table [{table}] does not exist"),
             InvalidSearch::Kept => {

@@ -4,11 +4,13 @@
 //! how a row was found.
 
 use bytes::Bytes;
+use prost::Message as _;
 
 use super::super::proto;
+use super::aggregated::aggregated;
 use super::request::NamedIndex;
 use super::schema::schema_message;
-use tideline_model::search::SearchIndex;
+use tideline_model::search::{Aggregated, SearchIndex};
 
 /// A search index as it is now.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct FoundPage {
     pub rows: Vec<(Bytes, Option<f32>)>,
     /// How many rows match, if it was asked for.
     pub total: Option<u64>,
+    /// What was computed of all that match.
+    pub aggregated: Aggregated,
     /// Whether everything was looked at.
     pub is_all: bool,
     /// Behind which the next page goes on; `None` = that was all.
@@ -89,6 +93,7 @@ pub(in super::super) fn found(page: FoundPage) -> proto::SearchResponse {
     let hit = |score: Option<f32>| proto::SearchHit {
         score: Some(score.map_or(f64::NAN, f64::from)),
     };
+    let (aggs, group_bys) = aggregated(&page.aggregated);
     let (rows, scores): (Vec<_>, Vec<_>) = page.rows.into_iter().unzip();
     let total = page
         .total
@@ -99,6 +104,8 @@ pub(in super::super) fn found(page: FoundPage) -> proto::SearchResponse {
         is_all_succeed: Some(page.is_all),
         search_hits: scores.into_iter().map(hit).collect(),
         next_token: page.next.map(Into::into),
+        aggs: aggs.map(|aggs| aggs.encode_to_vec().into()),
+        group_bys: group_bys.map(|group_bys| group_bys.encode_to_vec().into()),
     }
 }
 

@@ -10,6 +10,7 @@ use super::super::failure::Failure;
 use super::super::fields::walk;
 use super::super::proto;
 use super::super::request::table::{missing, table_name};
+use super::aggregate::aggregates;
 use super::query::query;
 use super::{schema, sort};
 use tideline_model::Error;
@@ -151,8 +152,6 @@ impl SearchIn {
         let asked = proto::SearchQuery::decode(message.search_query.ok_or_else(missing)?)?;
         let not_there = [
             (&asked.collapse, "collapse"),
-            (&asked.aggs, "aggregations"),
-            (&asked.group_bys, "group_bys"),
             (&asked.highlight, "highlight"),
             (&asked.filter, "filter"),
         ];
@@ -171,6 +170,7 @@ impl SearchIn {
         let counts = asked.get_total_count.unwrap_or(false)
             || asked.track_total_count.is_some_and(|most| most > 0);
         let search = Search {
+            aggregates: aggregates(asked.aggs, asked.group_bys)?,
             query: asked.query.as_ref().map_or(Ok(Query::All), query)?,
             sort,
             offset: count(offset),

@@ -1,0 +1,87 @@
+//! A search that was checked against its index, and its run over what the index shows.
+//!
+//! Owns: the walk. Promises: it blocks for as long as its deadline lets it. Must not: wait, or read a row.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tantivy::Searcher;
+
+use tideline_base::ids::TableId;
+use tideline_model::search::{Aggregates, Query};
+
+use crate::aggregate::Tree;
+use crate::collect::{Found, Hit, Order, Page, PageToken, Share, SortValue, Top};
+use crate::deadline::Deadline;
+use crate::index::layout::Layout;
+use crate::query::{Compiled, with_key};
+
+/// A search that was checked against its index.
+pub(crate) struct Checked {
+    pub(crate) index: TableId,
+    pub(crate) layout: Layout,
+    pub(crate) query: Query,
+    pub(crate) compiled: Compiled,
+    pub(crate) order: Arc<Order>,
+    pub(crate) page: Page,
+    pub(crate) aggregates: Aggregates,
+    /// Rows before the page, and of it.
+    pub(crate) offset: usize,
+    pub(crate) limit: usize,
+    /// Only rows whose newest version is not older, ms since 1970.
+    pub(crate) since_ms: Option<i64>,
+    pub(crate) deadline: Arc<Deadline>,
+}
+
+impl Checked {
+    /// Runs it.
+    pub(crate) fn run(
+        &self,
+        searcher: &Searcher,
+        share: Share,
+        tree: Option<Tree>,
+    ) -> tantivy::Result<Found> {
+        let whole = self.offset + self.limit;
+        let share = Arc::new(share);
+        let mut after = self.page.after.clone();
+        if let Some(key) = &self.page.key {
+            // Where the row is by now, if it is there.
+            let row = with_key(&self.layout, self.compiled.box_clone(), key);
+            let found = searcher.search(&row, &self.top(1, None, &share))?;
+            let mut hits = found.hits.into_iter();
+            after = hits.next().map(|hit| hit.values).or(after);
+        }
+        // One more, to know whether there is more.
+        let limit = if self.limit == 0 { 0 } else { whole + 1 };
+        let mut top = self.top(limit, after, &share);
+        top.tree = tree.map(|tree| Arc::new(Mutex::new(tree)));
+        let mut found = searcher.search(&self.compiled, &top)?;
+        if let (None, Some(tree)) = (found.short, &top.tree) {
+            let tree = tree.lock().unwrap_or_else(PoisonError::into_inner);
+            match tree.result() {
+                Ok(aggregated) => found.aggregated = aggregated,
+                Err(short) => found.short = Some(short),
+            }
+        }
+        found.is_more = found.hits.len() > whole;
+        found.hits.truncate(whole);
+        found.hits.drain(..self.offset.min(found.hits.len()));
+        Ok(found)
+    }
+
+    fn top(&self, limit: usize, after: Option<Vec<SortValue>>, share: &Arc<Share>) -> Top {
+        Top {
+            order: Arc::clone(&self.order),
+            limit,
+            after,
+            deadline: Arc::clone(&self.deadline),
+            share: Arc::clone(share),
+            tree: None,
+            best: Arc::default(),
+        }
+    }
+
+    /// The token of what comes behind a row.
+    pub(crate) fn behind(&self, hit: &Hit) -> Vec<u8> {
+        PageToken::behind(self.index, &self.query, &self.page.sort, hit)
+    }
+}
