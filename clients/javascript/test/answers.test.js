@@ -221,7 +221,7 @@ test("what is open below the range is not followed", async () => {
   const { script, client, room, grow, change } = await reading([message(5), open(6)], { rewind: 2 });
   const told = [];
   for (const event of ["changed", "extended"]) room.on(event, ({ sequence, message }) => told.push(`${event} ${sequence ?? message.sequence}`));
-  change(open(3, 1, "x"));
+  change({ ...open(3, 1, "x"), change: 1 });
   grow(3, 2, "y");
   grow(6, 1, "z");
   script.cut();
