@@ -195,6 +195,19 @@ def streams(*_):
     return [], [call("stream.close", stream=77), call("webhook.replay", name="none", dead=1)], []
 
 
+def growing(name, _):
+    def opened():
+        return append(name, "a", open=True)
+
+    def part(sequence, number, text):
+        return call("message.extend", timeline=name, sequence=sequence, part=number, text=text)
+
+    calls = [opened(), part(1, 1, "b"), opened(), part(2, 1, "b"), part(1, 2, "c")]
+    calls += [call("message.finish", timeline=name, sequence=1, parts=2, outcome="done"), part(1, 3, "late")]
+    calls += [call("message.stop", timeline=name, sequence=2), part(2, 2, "late"), append(name, "d")]
+    return [made(name)], calls, [call("message.range", timeline=name)]
+
+
 STORIES = {
     attributes: ["conversation.update"],
     attributes_of_one_just_made: [],
@@ -209,6 +222,7 @@ STORIES = {
     settings: ["timeline.configure"],
     members: ["member.add", "member.update", "member.remove"],
     messages: ["message.append", "message.append_batch", "message.update", "message.delete", "message.recall"],
+    growing: ["message.extend", "message.finish", "message.stop"],
     marks: ["reaction.add", "reaction.remove", "pin.add", "pin.remove"],
     scheduled: ["schedule.cancel"],
     own_side: ["message.hide", "read.set", "conversation.clear"],

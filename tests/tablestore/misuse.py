@@ -432,7 +432,8 @@ HOLD_NOTHING = """
 session.open session.renew session.list session.get session.close session.revoke key.create key.list key.revoke
 ping timeline.create timeline.get timeline.update timeline.delete timeline.trim timeline.list timeline.prefixes
 timeline.readers timeline.configure member.add member.update member.remove member.get member.list message.append
-message.append_batch message.get message.range message.update message.delete message.recall reaction.add
+message.append_batch message.extend message.finish message.stop message.get message.range message.update
+message.delete message.recall reaction.add
 reaction.remove reaction.list pin.add pin.remove pin.list schedule.list schedule.cancel message.hide
 message.hidden conversation.clear read.set receipt.list position.set position.list position.remove
 conversation.list conversation.count conversation.get conversation.direct conversation.update conversation.hide

@@ -200,7 +200,7 @@ impl Site {
         message.open = None;
         write(txn, name, head, message, Action::Update);
         let grown_bytes = last.map_or(0, |(_, end, _)| end);
-        self.keep(txn, name, head, (grown_bytes, false))?;
+        self.keep_grown(txn, name, head, (message.sequence, grown_bytes))?;
         put_head(txn, name, head);
         Ok(())
     }

@@ -111,7 +111,9 @@ impl TimelineTables {
             return Ok(true);
         }
         let sequence = match table {
-            MESSAGES | MARKS | REACTIONS | REACTION_SUMS | PINS | PARTS | OPEN => Some(rest.u64()),
+            MESSAGES | REACTIONS | REACTION_SUMS | PINS | PARTS | OPEN => Some(rest.u64()),
+            // The one that the floor lies behind is where what is kept begins.
+            MARKS => Some(rest.u64().map(|sequence| sequence + 1)),
             SENDERS | MENTIONS => Some(rest.skip().and_then(|_| rest.u64())),
             HIDES => Some(
                 rest.skip()

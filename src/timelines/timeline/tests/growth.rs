@@ -22,7 +22,7 @@ use super::super::EntryLimits;
 use super::super::rows::tables::Name;
 
 const LIMITS: EntryLimits = EntryLimits {
-    entry_bytes_max: 4_096,
+    entry_bytes_max: 65_536,
     entry_names_max: 100,
 };
 
@@ -72,6 +72,21 @@ impl Bed {
         };
         let (appended, _) = self.timelines.append(append).await.unwrap();
         appended[0].sequence
+    }
+
+    async fn keep_bytes(&self, bytes: u64) {
+        let settings = SettingsPatch {
+            retention: Some(Some(Retention {
+                bytes: Some(bytes),
+                ..Retention::default()
+            })),
+            ..SettingsPatch::default()
+        };
+        let configured = self
+            .timelines
+            .configure(self.target(), settings, None)
+            .await;
+        configured.unwrap();
     }
 
     async fn extend(&self, sequence: u64, part: u64, text: &str) {
@@ -199,15 +214,7 @@ async fn retention_by_bytes_counts_what_grew_and_ends_what_it_passes() {
     let dir = tempfile::tempdir().unwrap();
     let bed = Bed::open(dir.path());
     let first = bed.append(true).await;
-    let settings = SettingsPatch {
-        retention: Some(Some(Retention {
-            bytes: Some(4_000),
-            ..Retention::default()
-        })),
-        ..SettingsPatch::default()
-    };
-    let configured = bed.timelines.configure(bed.target(), settings, None).await;
-    configured.unwrap();
+    bed.keep_bytes(4_000).await;
     for _ in 0..2 {
         let sequence = bed.append(true).await;
         for part in 1..=30 {
@@ -218,5 +225,42 @@ async fn retention_by_bytes_counts_what_grew_and_ends_what_it_passes() {
     let head = bed.timelines.head("t").await.unwrap().unwrap();
     assert!(head.floor > first, "what grew counts");
     assert!(!bed.timelines.grows("t").await.unwrap());
+    bed.verified();
+}
+
+#[tokio::test]
+async fn retention_by_bytes_drops_what_grew_too_much_and_nothing_behind_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let bed = Bed::open(dir.path());
+    let first = bed.append(false).await;
+    bed.keep_bytes(10_000).await;
+    let old = bed.append(true).await;
+    let newer = bed.append(true).await;
+    for part in 1..=30 {
+        bed.extend(old, part, &"x".repeat(300)).await;
+    }
+    for part in 1..=7 {
+        bed.extend(newer, part, &"x".repeat(300)).await;
+    }
+    let last = bed.append(false).await;
+    let floor = async || bed.timelines.head("t").await.unwrap().unwrap().floor;
+    bed.finish(newer, 7).await.unwrap();
+    assert_eq!(floor().await, first, "not too much yet");
+    bed.finish(old, 30).await.unwrap();
+    assert_eq!(floor().await, newer, "only what is old goes");
+    // One that is longer than the limit leaves those alone that come behind it.
+    let huge = bed.append(true).await;
+    for part in 1..=40 {
+        bed.extend(huge, part, &"x".repeat(300)).await;
+    }
+    for _ in 0..10 {
+        bed.append(false).await;
+    }
+    bed.finish(huge, 40).await.unwrap();
+    for _ in 0..30 {
+        bed.append(false).await;
+    }
+    assert!(last < huge);
+    assert_eq!(floor().await, huge + 1);
     bed.verified();
 }

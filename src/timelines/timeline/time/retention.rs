@@ -47,9 +47,7 @@ impl Site {
             let before = head.bytes / step;
             head.bytes += new_bytes;
             if before != head.bytes / step {
-                let row = RowWriter::of(SUM, head.bytes.into());
-                let now = version(txn.now_ms());
-                put(txn, name.mark_key(head.incarnation, head.last), row, now);
+                put_mark(txn, (name, head, head.last), head.bytes);
             }
             if head.bytes > bytes && (is_new || before != head.bytes / step) {
                 pass_marks(txn, name, head, bytes)?;
@@ -62,6 +60,57 @@ impl Site {
             let oldest = timestamp(txn, name, head, head.floor)?;
             let at_ms = oldest.saturating_add(age_ms).max(txn.now_ms());
             self.trim_at(txn, name, head, at_ms);
+        }
+        if head.floor > before {
+            growth::trimmed(txn, name, head, before)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves a mark at the last message, as it or one of its batch is open: what that one will grow by is added there.
+    pub(in super::super) fn mark(
+        &self,
+        txn: &mut Txn<'_>,
+        name: &Name,
+        head: &HeadRow,
+    ) -> Result<(), ReadError> {
+        let is_kept = head.flags & HAS_SETTINGS != 0 || self.policies.of_name(name).is_some();
+        if is_kept && self.kept(txn, name, head)?.bytes.is_some() {
+            put_mark(txn, (name, head, head.last), head.bytes);
+        }
+        Ok(())
+    }
+
+    /// As `keep`, when a message that was open has grown by so many bytes: they lie at its place, not at the end. One
+    /// from before the retention has no mark, and grew by nothing.
+    pub(in super::super) fn keep_grown(
+        &self,
+        txn: &mut Txn<'_>,
+        name: &Name,
+        head: &mut HeadRow,
+        (sequence, grown_bytes): (u64, u64),
+    ) -> Result<(), ReadError> {
+        if head.flags & HAS_SETTINGS == 0 && self.policies.of_name(name).is_none() {
+            return Ok(());
+        }
+        let Some(bytes) = self.kept(txn, name, head)?.bytes else {
+            return Ok(());
+        };
+        let mut marks = Vec::new();
+        for mark in marks_from(txn, name, head, sequence) {
+            let (at, sum) = mark?;
+            marks.push((at, sum + grown_bytes));
+        }
+        if marks.is_empty() {
+            return Ok(());
+        }
+        for (at, sum) in marks {
+            put_mark(txn, (name, head, at), sum);
+        }
+        head.bytes += grown_bytes;
+        let before = head.floor;
+        if head.bytes > bytes {
+            pass_marks(txn, name, head, bytes)?;
         }
         if head.floor > before {
             growth::trimmed(txn, name, head, before)?;
@@ -116,40 +165,59 @@ impl Site {
     }
 }
 
-/// Moves the floor behind the first mark that has at most so many bytes above it; the marks before it go.
+/// Moves the floor behind the first mark that has at most so many bytes above it. The marks before it go; it stays, as
+/// what comes next lies above it.
 fn pass_marks(
     txn: &mut Txn<'_>,
     name: &Name,
     head: &mut HeadRow,
     bytes: u64,
 ) -> Result<(), ReadError> {
-    let from = name.mark_key(head.incarnation, 0);
+    let (mut passed, mut floor) = (Vec::new(), None);
+    for mark in marks_from(txn, name, head, 0) {
+        let (sequence, sum) = mark?;
+        if head.bytes.saturating_sub(sum) <= bytes {
+            floor = Some(sequence + 1);
+            break;
+        }
+        passed.push(sequence);
+    }
+    if let Some(floor) = floor {
+        head.floor = head.floor.max(floor);
+        for sequence in passed {
+            delete(txn, name.mark_key(head.incarnation, sequence));
+        }
+    }
+    Ok(())
+}
+
+/// The marks from a sequence on, each with its sum.
+fn marks_from(
+    txn: &Txn<'_>,
+    name: &Name,
+    head: &HeadRow,
+    from: u64,
+) -> impl Iterator<Item = Result<(u64, u64), ReadError>> {
+    let from = name.mark_key(head.incarnation, from);
     let to = name.mark_key(head.incarnation, head.last + 1);
     let bounds = (
         Bound::Included(from.as_bytes()),
         Bound::Excluded(to.as_bytes()),
     );
-    let (mut passed, mut floor) = (Vec::new(), None);
-    for row in txn.range(bounds.0, bounds.1, Direction::Forward) {
+    let rows = txn.range(bounds.0, bounds.1, Direction::Forward);
+    rows.map(|row| {
         let (key, value) = row?;
         let bad = || damaged(&key, "not a sum of bytes");
         let sequence = name.number_of(&key).map_err(|_| bad())?;
-        let above = head
-            .bytes
-            .saturating_sub(sum_of(&value).map_err(|_| bad())?);
-        passed.push(key);
-        if above <= bytes {
-            floor = Some(sequence + 1);
-            break;
-        }
-    }
-    if let Some(floor) = floor {
-        head.floor = head.floor.max(floor);
-        for key in passed {
-            txn.delete(key);
-        }
-    }
-    Ok(())
+        let sum = sum_of(&value).map_err(|_| bad())?;
+        Ok((sequence, sum))
+    })
+}
+
+fn put_mark(txn: &mut Txn<'_>, (name, head, sequence): (&Name, &HeadRow, u64), sum: u64) {
+    let now = version(txn.now_ms());
+    let key = name.mark_key(head.incarnation, sequence);
+    put(txn, key, RowWriter::of(SUM, sum.into()), now);
 }
 
 /// What a mark says: the sum of bytes up to it.

@@ -297,9 +297,9 @@ impl Timer {
         }
         let bytes = rows.len() * TRIM_BYTES;
         let run = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon(txn, due);
-        let answers =
-            self.timelines
-                .submit_each(Purpose::MakesRoom, self.partition, bytes, rows, run);
+        let answers = self
+            .timelines
+            .submit_each(Purpose::Adds, self.partition, bytes, rows, run);
         let answers = answers.await.into_iter();
         answers.map(|answer| answer.map(u64::from)).sum()
     }
@@ -357,8 +357,8 @@ const EXPIRED_AT_ONCE: usize = 32;
 const EXPIRED_BYTES: usize = EXPIRED_AT_ONCE * 128;
 /// Open messages of a partition that are counted at a scrape.
 const OPEN_COUNTED_MAX: usize = 10_000;
-/// Open messages that a step looks at. Tests go through the cut with few.
-const ABANDONED_MAX: usize = if cfg!(test) { 2 } else { 256 };
+/// Open messages that a step looks at: each may be written with all its text. Tests go through the cut with few.
+const ABANDONED_MAX: usize = if cfg!(test) { 2 } else { 32 };
 /// Timelines that a step trims.
 const TRIMS_MAX: usize = 64;
 /// About what a trim holds in the queue.

@@ -358,6 +358,9 @@ impl Prepared {
         }
         head.last_at = now;
         site.keep(txn, &self.name, head, (bytes, false))?;
+        if self.messages.iter().any(|one| one.open.is_some()) {
+            site.mark(txn, &self.name, head)?;
+        }
         head.store(txn, &self.name, version(now));
         if let Some((first, count)) = entries {
             record(txn, MESSAGES, Action::Put, first, count);
