@@ -45,7 +45,7 @@ use super::entrance::{
     Accept, Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
     connect_centrifuge, shows_token,
 };
-use super::{Shared, dispatch, tablestore};
+use super::{Shared, dispatch, durable, tablestore};
 use request_id::{mark, request_of};
 use respond::{Answer, as_page, full, not_allowed, say, set};
 use tideline_model::access::Right;
@@ -307,6 +307,10 @@ async fn page(
                 Some(file) => as_page(files::answer(file, request.headers())),
                 None => as_page(no_page()),
             }
+        }
+        path if path.starts_with(durable::STREAMS) => {
+            let visitor = ends.visitor(request.headers(), shared);
+            durable::serve(request, visitor, shared).await
         }
         path if emulation::is_for(path, shared) => emulation::serve(request, ends, shared).await,
         path if path == API || path.starts_with(API_METHODS) => {

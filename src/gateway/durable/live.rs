@@ -1,0 +1,78 @@
+//! A stream as server-sent events: one response that goes on for a while.
+//!
+//! Owns: which events follow one another. Promises: behind each event of data there is one that says where the reader
+//! is; nothing is read while the reader takes nothing; rights are looked at with each page; it ends when the server
+//! drains. Must not: know how a page is read.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::Response;
+use hyper::body::Frame;
+use hyper::header::CACHE_CONTROL;
+use tokio::time::Instant;
+
+use super::super::http::respond::{Answer, Content, set};
+use super::read::EVENTS_TIME;
+use super::{Asked, Known, say_header, say_type};
+use tideline_wire::durable::{Control, events as encoded, is_text, kind};
+
+/// A response that is under way.
+struct Live {
+    asked: Asked,
+    known: Known,
+    after: u64,
+    cursor: Option<String>,
+    until: Instant,
+    is_first: bool,
+    is_text: bool,
+}
+
+/// The events behind a sequence.
+pub(super) fn events(asked: Asked, known: Known, after: u64, cursor: Option<String>) -> Answer {
+    let is_text = is_text(&kind(&known.content_type));
+    let live = Live {
+        asked,
+        known,
+        after,
+        cursor,
+        until: Instant::now() + EVENTS_TIME,
+        is_first: true,
+        is_text,
+    };
+    let frames = unfold(Some(live), |live| async move {
+        let (bytes, live) = live?.next().await?;
+        Some((Ok::<_, Infallible>(Frame::data(bytes)), live))
+    });
+    let mut answer = Response::new(Content::Stream(StreamBody::new(frames).boxed_unsync()));
+    say_type(&mut answer, "text/event-stream");
+    set(&mut answer, CACHE_CONTROL, "no-cache, no-store");
+    say_header(&mut answer, "x-accel-buffering", "no");
+    if !is_text {
+        say_header(&mut answer, "stream-sse-data-encoding", "base64");
+    }
+    answer
+}
+
+impl Live {
+    /// The next events, and whether more may follow.
+    async fn next(mut self) -> Option<(Bytes, Option<Live>)> {
+        let page = match std::mem::take(&mut self.is_first) {
+            true => self.asked.page(&self.known, self.after).await,
+            false => self.asked.news(&self.known, self.after, self.until).await,
+        };
+        let page = page.ok()?;
+        let is_over = Instant::now() >= self.until || self.asked.shared.waits_over.is_cancelled();
+        let control = Control {
+            next: page.next,
+            cursor: Some(self.asked.cursor(self.cursor.as_deref())),
+            is_up_to_date: page.is_up_to_date,
+        };
+        self.after = page.next;
+        let data: &[u8] = if page.is_empty { b"" } else { &page.body };
+        let bytes = encoded(data, self.is_text, &control);
+        Some((bytes, (!is_over).then_some(self)))
+    }
+}

@@ -1,0 +1,243 @@
+//! Durable Streams' protocol at `/v1/stream/NAME`: one more dialect of the timelines.
+//!
+//! Owns: which request does what, the caller, and the headers of answers. Promises: a stream is a timeline, with its
+//! rights, limits and order; what is stored is done by the same calls as the native protocol's; what this server does
+//! not do of the protocol is refused by name before anything is done. Must not: keep anything between two requests.
+
+mod live;
+mod read;
+mod write;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method as HttpMethod, Request as HttpRequest, StatusCode};
+
+use super::Shared;
+use super::dispatch::{self, Caller, Work};
+use super::entrance::admitted::{Admitted, Does};
+use super::entrance::door;
+use super::entrance::door::Visitor;
+use super::http::request_id::trace_of;
+use super::http::respond::{Answer, empty, not_allowed, say, set};
+use super::http::rpc;
+use tideline_base::decode::query;
+use tideline_model::Value;
+use tideline_wire::durable::{JSON, kind, offset};
+use tideline_wire::timelines::timeline;
+use tideline_wire::{Failure, Reason, Reply, Request};
+
+/// Where streams are.
+pub(super) const STREAMS: &str = "/v1/stream/";
+
+/// A request about one stream.
+struct Asked {
+    shared: Arc<Shared>,
+    admitted: Arc<Admitted>,
+    caller: Caller,
+    name: String,
+}
+
+/// What is known of a stream.
+struct Known {
+    epoch: String,
+    head: u64,
+    floor: u64,
+    /// As it was given when the stream was made.
+    content_type: String,
+}
+
+impl Known {
+    fn is_json(&self) -> bool {
+        kind(&self.content_type) == JSON
+    }
+}
+
+/// The column of a timeline's meta that says what its messages are.
+const CONTENT: &str = "content_type";
+
+/// Why nothing was done.
+enum Refused {
+    /// As the native protocol says it.
+    Failure(Failure),
+    /// As this one does.
+    Says(StatusCode, &'static str),
+    /// A whole answer.
+    Answer(Box<Answer>),
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Refused {
+        Refused::Failure(failure)
+    }
+}
+
+impl From<Answer> for Refused {
+    fn from(answer: Answer) -> Refused {
+        Refused::Answer(Box::new(answer))
+    }
+}
+
+/// Answers one request.
+pub(super) async fn serve(
+    request: &mut HttpRequest<Incoming>,
+    visitor: Visitor<'_>,
+    shared: &Arc<Shared>,
+) -> Answer {
+    let answered = answer(request, visitor, shared).await;
+    let mut answer = answered.unwrap_or_else(|refused| match refused {
+        Refused::Failure(failure) if failure.reason == Reason::TimelineNotFound => {
+            say(StatusCode::NOT_FOUND, "no such stream")
+        }
+        Refused::Failure(failure) => door::refusal(&failure),
+        Refused::Says(status, why) => say(status, why),
+        Refused::Answer(answer) => *answer,
+    });
+    let policy = HeaderName::from_static("cross-origin-resource-policy");
+    set(&mut answer, policy, "cross-origin");
+    let headers = answer.headers_mut();
+    let sniff = HeaderName::from_static("x-content-type-options");
+    headers.insert(sniff, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    answer
+}
+
+async fn answer(
+    request: &mut HttpRequest<Incoming>,
+    visitor: Visitor<'_>,
+    shared: &Arc<Shared>,
+) -> Result<Answer, Refused> {
+    let method = request.method().clone();
+    if method == HttpMethod::OPTIONS {
+        return Ok(empty(StatusCode::NO_CONTENT));
+    }
+    let name = name(request.uri().path()).ok_or(Refused::Says(
+        StatusCode::NOT_FOUND,
+        "no stream can have this name",
+    ))?;
+    let admitted = rpc::admit(request.headers(), visitor, shared).await?;
+    let mut caller = Caller::default();
+    caller.asker = admitted.asker().clone();
+    caller.trace = trace_of(request);
+    caller.address = shared.door.as_ref().map(|_| visitor.address);
+    let mut asked = Asked {
+        shared: Arc::clone(shared),
+        admitted: Arc::new(admitted),
+        caller,
+        name,
+    };
+    match method {
+        HttpMethod::GET => asked.read(request).await,
+        HttpMethod::HEAD => asked.head().await,
+        HttpMethod::PUT => asked.create(request).await,
+        HttpMethod::POST => asked.append(request).await,
+        HttpMethod::DELETE => asked.delete().await,
+        _ => Ok(not_allowed("GET, HEAD, PUT, POST, DELETE, OPTIONS")),
+    }
+}
+
+/// The stream that a path names: what is behind the prefix, decoded once.
+fn name(path: &str) -> Option<String> {
+    let name = path.strip_prefix(STREAMS)?;
+    let is_step = |part: &str| matches!(part, "" | "." | ".." | "__ds");
+    let name = query::of_path(name)?;
+    let is_own = name.starts_with('$') || name.split('/').any(is_step);
+    (!is_own && tideline_wire::check_timeline(&name).is_ok()).then_some(name)
+}
+
+impl Asked {
+    /// Does a native call, counted as such.
+    async fn call(&mut self, request: Request, bytes: usize) -> Result<Reply, Failure> {
+        let (method, began) = (request.method(), Instant::now());
+        let does = match method.has_effect() {
+            true => Does::Changes,
+            false => Does::Reads,
+        };
+        self.admitted.begins(bytes)?;
+        let (shared, caller) = (&self.shared, &mut self.caller);
+        let work = async {
+            match dispatch::call(shared, caller, request) {
+                Work::Now(outcome) => outcome,
+                Work::Write(work) | Work::Read(work) | Work::Wait(work) => work.await,
+            }
+        };
+        let outcome = self.admitted.perform(does, Box::pin(work)).await;
+        let outcome = outcome.and_then(|outcome| outcome);
+        let counted = outcome.as_ref().map(|_| ());
+        shared
+            .counters
+            .count(Some(method), counted, began.elapsed());
+        outcome
+    }
+
+    async fn known(&mut self) -> Result<Known, Failure> {
+        let get = timeline::Get {
+            timeline: self.name.clone(),
+            epoch: None,
+        };
+        let Reply::TimelineGet(info) = self.call(Request::TimelineGet(get), 0).await? else {
+            return Err(Reason::InternalError.into());
+        };
+        let said = info.meta.iter().find(|(name, _)| name == CONTENT);
+        Ok(Known {
+            content_type: match said {
+                Some((_, Value::String(said))) => said.clone(),
+                _ => JSON.to_owned(),
+            },
+            epoch: info.epoch,
+            head: info.head,
+            floor: info.floor,
+        })
+    }
+
+    async fn head(&mut self) -> Result<Answer, Refused> {
+        let known = self.known().await?;
+        let mut answer = empty(StatusCode::OK);
+        say_type(&mut answer, &known.content_type);
+        say_next(&mut answer, known.head);
+        Ok(answer)
+    }
+
+    async fn delete(&mut self) -> Result<Answer, Refused> {
+        let delete = timeline::Delete {
+            timeline: self.name.clone(),
+            epoch: None,
+        };
+        match self.call(Request::TimelineDelete(delete), 0).await? {
+            Reply::TimelineDelete(done) if done.deleted => Ok(empty(StatusCode::NO_CONTENT)),
+            _ => Err(Refused::Says(StatusCode::NOT_FOUND, "no such stream")),
+        }
+    }
+}
+
+fn say_next(answer: &mut Answer, head: u64) {
+    say_header(answer, "stream-next-offset", &offset(head));
+}
+
+fn say_type(answer: &mut Answer, content_type: &str) {
+    if let Ok(value) = HeaderValue::from_str(content_type) {
+        answer.headers_mut().insert(CONTENT_TYPE, value);
+    }
+}
+
+fn say_header(answer: &mut Answer, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        let name = HeaderName::from_static(name);
+        answer.headers_mut().insert(name, value);
+    }
+}
+
+/// A header that says something, as text.
+fn text_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The bytes of an answer.
+fn whole(status: StatusCode, body: Bytes) -> Answer {
+    super::http::respond::full(status, tideline_wire::durable::OCTETS, body)
+}

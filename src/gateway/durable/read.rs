@@ -1,0 +1,228 @@
+//! Reading a stream: a page behind an offset, and waiting for the next one.
+//!
+//! Owns: GET without events. Promises: a page is of one moment; whoever waits watches first and reads then, so nothing
+//! slips between; a wait ends in time. Must not: know how long a reader has been there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, HeaderMap, IF_NONE_MATCH};
+use hyper::{Request as HttpRequest, StatusCode};
+use tokio::time::Instant;
+
+use super::super::dispatch::wait::Wait;
+use super::super::entrance::door::other_rules;
+use super::super::http::respond::{Answer, empty, items, set};
+use super::{Asked, Known, Refused, live, say_header, say_next, say_type, whole};
+use bytes::Bytes;
+use tideline_base::decode::query;
+use tideline_timelines::feed::Mailbox;
+use tideline_wire::durable::{Offset, body, cursor};
+use tideline_wire::messages::message;
+use tideline_wire::{Limits, Reason, Reply, Request};
+
+/// How a reader reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// What there is.
+    Once,
+    /// If there is nothing, it waits.
+    Waits,
+    /// Everything that comes, as events.
+    Events,
+}
+
+/// Messages behind an offset.
+pub(super) struct Page {
+    pub(super) body: Bytes,
+    /// There is none in it.
+    pub(super) is_empty: bool,
+    /// The sequence before the first.
+    pub(super) after: u64,
+    /// The sequence of the last one.
+    pub(super) next: u64,
+    /// There is no more now.
+    pub(super) is_up_to_date: bool,
+}
+
+/// What a query says.
+struct Query {
+    from: Option<Offset>,
+    way: Way,
+    cursor: Option<String>,
+}
+
+impl Query {
+    fn read(text: &str) -> Result<Query, Refused> {
+        let bad = |why| Refused::Says(StatusCode::BAD_REQUEST, why);
+        let mut read = Query {
+            from: None,
+            way: Way::Once,
+            cursor: None,
+        };
+        for (name, value) in query::pairs(text) {
+            match (name, value.as_deref()) {
+                ("offset", _) if read.from.is_some() => {
+                    return Err(bad("the offset is there twice"));
+                }
+                ("offset", value) => {
+                    let from = value.and_then(Offset::read);
+                    read.from = Some(from.ok_or(bad("no stream has given this offset"))?);
+                }
+                ("live", Some("long-poll")) => read.way = Way::Waits,
+                ("live", Some("sse")) => read.way = Way::Events,
+                ("live", _) => return Err(bad("live is long-poll or sse")),
+                ("cursor", _) => read.cursor = value,
+                _ => {}
+            }
+        }
+        match (read.from, read.way) {
+            (None, Way::Waits | Way::Events) => Err(bad("say the offset to go on from")),
+            _ => Ok(read),
+        }
+    }
+}
+
+impl Asked {
+    pub(super) async fn read(mut self, request: &HttpRequest<Incoming>) -> Result<Answer, Refused> {
+        let asked = Query::read(request.uri().query().unwrap_or_default())?;
+        let known = self.known().await?;
+        let after = match asked.from {
+            None => 0,
+            Some(Offset::After(sequence)) => sequence.min(known.head),
+            Some(Offset::Now) => known.head,
+        };
+        // What was trimmed is gone, but for a reader that begins and so has missed nothing.
+        if after + 1 < known.floor && after > 0 {
+            let why = "what follows this offset is not kept any more";
+            return Err(Refused::Says(StatusCode::GONE, why));
+        }
+        let is_now = asked.from == Some(Offset::Now);
+        match asked.way {
+            Way::Events => Ok(live::events(self, known, after, asked.cursor)),
+            Way::Once => self.once(&known, after, is_now, request.headers()).await,
+            Way::Waits => self.wait(&known, after, asked.cursor.as_deref()).await,
+        }
+    }
+
+    async fn once(
+        &mut self,
+        known: &Known,
+        after: u64,
+        is_now: bool,
+        headers: &HeaderMap,
+    ) -> Result<Answer, Refused> {
+        let page = self.page(known, after).await?;
+        let mut answer = self.shown(known, &page);
+        if is_now {
+            return Ok(answer);
+        }
+        let tag = format!("\"{}-{}-{}\"", known.epoch, page.after, page.next);
+        let knows = items(headers, IF_NONE_MATCH).any(|one| one == tag || one == "*");
+        if knows {
+            answer = empty(StatusCode::NOT_MODIFIED);
+        }
+        set(&mut answer, CACHE_CONTROL, "private, no-cache");
+        say_header(&mut answer, "etag", &tag);
+        Ok(answer)
+    }
+
+    fn shown(&self, known: &Known, page: &Page) -> Answer {
+        let mut answer = whole(StatusCode::OK, page.body.clone());
+        say_type(&mut answer, &known.content_type);
+        say_next(&mut answer, page.next);
+        if page.is_up_to_date {
+            say_header(&mut answer, "stream-up-to-date", "true");
+        }
+        answer
+    }
+
+    async fn wait(
+        &mut self,
+        known: &Known,
+        after: u64,
+        clients: Option<&str>,
+    ) -> Result<Answer, Refused> {
+        let until = Instant::now() + self.shared.options.stream_wait;
+        let page = self.news(known, after, until).await?;
+        let mut answer = match page.is_empty {
+            true => {
+                let mut answer = empty(StatusCode::NO_CONTENT);
+                say_next(&mut answer, page.next);
+                say_header(&mut answer, "stream-up-to-date", "true");
+                answer
+            }
+            false => self.shown(known, &page),
+        };
+        say_header(&mut answer, "stream-cursor", &self.cursor(clients));
+        Ok(answer)
+    }
+
+    /// The cursor of a live answer.
+    pub(super) fn cursor(&self, clients: Option<&str>) -> String {
+        let jitter = u64::from(uuid::Uuid::new_v4().as_u128() as u32) % JITTER_S_MAX;
+        cursor(self.shared.clock.now_ms(), clients, 1 + jitter)
+    }
+
+    /// The next page behind a sequence, as soon as there is one; an empty one when the time is over.
+    pub(super) async fn news(
+        &mut self,
+        known: &Known,
+        after: u64,
+        until: Instant,
+    ) -> Result<Page, Refused> {
+        let mut wait = Wait::begin(&self.shared, &self.caller.asker, 1)?;
+        let mailbox = Arc::new(Mailbox::default());
+        let watch = self.shared.feed.watch(&self.name, &mailbox, 0);
+        loop {
+            let page = self.page(known, after).await?;
+            if !page.is_empty || Instant::now() >= until {
+                drop(watch);
+                return Ok(page);
+            }
+            tokio::select! {
+                _ = mailbox.take() => {}
+                () = tokio::time::sleep_until(until) => return Ok(page),
+                () = self.shared.waits_over.cancelled() => return Ok(page),
+                () = other_rules(&mut wait.turns) => {}
+            }
+        }
+    }
+
+    /// What there is behind a sequence, up to a page.
+    pub(super) async fn page(&mut self, known: &Known, after: u64) -> Result<Page, Refused> {
+        let range = message::Range {
+            timeline: self.name.clone(),
+            from: Some(after + 1),
+            to: None,
+            limit: Limits::PAGE_MESSAGES_DEFAULT.max(PAGE_MESSAGES),
+            direction: message::Direction::Forward,
+            columns: None,
+            epoch: Some(known.epoch.clone()),
+        };
+        let read = self.call(Request::MessageRange(range), 0).await;
+        let read = read.map_err(|failure| match failure.reason {
+            Reason::EpochChanged => Reason::TimelineNotFound.into(),
+            _ => failure,
+        })?;
+        let Reply::MessageRange(page) = read else {
+            return Err(tideline_wire::Failure::from(Reason::InternalError).into());
+        };
+        let next = page.messages.last().map_or(after, |last| last.sequence);
+        Ok(Page {
+            body: body(&page.messages, known.is_json()),
+            is_empty: next == after,
+            after,
+            next,
+            is_up_to_date: page.next.is_none(),
+        })
+    }
+}
+
+/// Messages of a page at most.
+const PAGE_MESSAGES: u64 = 1_000;
+/// A cursor goes so far ahead of a client's own, at most.
+const JITTER_S_MAX: u64 = 3_600;
+/// How long a response of events lives.
+pub(super) const EVENTS_TIME: Duration = Duration::from_secs(60);

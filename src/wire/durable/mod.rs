@@ -1,0 +1,173 @@
+//! Durable Streams' protocol, as far as it is bytes: offsets, content types, JSON taken apart, cursors, events.
+//!
+//! Owns: how a timeline's sequences and messages are said in that protocol. Promises: offsets of one stream are in the
+//! order of their text; bytes come back as they came; what natively appended messages hold is shown as compact JSON.
+//! Must not: know HTTP's connections, or who asks.
+
+mod json;
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+
+use super::centrifuge::{Published, shown};
+use super::failure::Failure;
+use super::limits::Limits;
+use super::messages::entry::Columns;
+use super::messages::message::Message;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+pub use json::messages;
+
+/// The content type of a stream that says none.
+pub const OCTETS: &str = "application/octet-stream";
+/// The content type of streams whose messages are JSON values.
+pub const JSON: &str = "application/json";
+
+/// From where a reader reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offset {
+    /// After this sequence; 0 = from the start.
+    After(u64),
+    /// From what comes next.
+    Now,
+}
+
+impl Offset {
+    /// Reads one; `None` = nobody gave it.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Offset> {
+        match text {
+            "-1" => return Some(Offset::After(0)),
+            "now" => return Some(Offset::Now),
+            _ => {}
+        }
+        let (sequence, rest) = text.split_once('_')?;
+        let is_number =
+            |part: &str| part.len() == DIGITS && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(sequence) || !is_number(rest) {
+            return None;
+        }
+        sequence.parse().ok().map(Offset::After)
+    }
+}
+
+/// Digits of each of the two numbers of an offset.
+const DIGITS: usize = 16;
+
+/// The offset behind a message.
+#[must_use]
+pub fn offset(sequence: u64) -> String {
+    format!("{sequence:016}_{:016}", 0)
+}
+
+/// A content type without its parameters, in small letters.
+#[must_use]
+pub fn kind(content_type: &str) -> String {
+    let kind = content_type.split(';').next().unwrap_or_default();
+    kind.trim().to_ascii_lowercase()
+}
+
+/// Whether the bytes of such a stream go into events as they are.
+#[must_use]
+pub fn is_text(kind: &str) -> bool {
+    kind == JSON || kind.starts_with("text/")
+}
+
+/// The entry of a message of a stream.
+///
+/// # Errors
+/// What could not be appended.
+pub fn entry(
+    stream: &str,
+    data: Bytes,
+    is_json: bool,
+    limits: &Limits,
+) -> Result<Columns, Failure> {
+    let published = Published {
+        data,
+        is_json,
+        ..Published::default()
+    };
+    published.entry(stream, limits).map(|(columns, _)| columns)
+}
+
+/// The bytes of a read: an array of the messages, or one behind the other. Deleted ones are left out.
+#[must_use]
+pub fn body(all: &[Message], is_json: bool) -> Bytes {
+    let mut out = Vec::new();
+    if is_json {
+        out.push(b'[');
+    }
+    for data in all.iter().filter_map(shown).map(|one| one.data) {
+        if is_json && out.len() > 1 {
+            out.push(b',');
+        }
+        out.extend_from_slice(&data);
+    }
+    if is_json {
+        out.push(b']');
+    }
+    out.into()
+}
+
+/// The cursor of a live answer: which interval of 20 s it is, or one above the client's own.
+#[must_use]
+pub fn cursor(now_ms: u64, clients: Option<&str>, jitter_s: u64) -> String {
+    let now = now_ms.saturating_sub(CURSORS_BEGAN_MS) / CURSOR_MS;
+    let clients: Option<u64> = clients.and_then(|cursor| cursor.parse().ok());
+    match clients {
+        Some(clients) if clients >= now => {
+            let steps = (jitter_s * 1_000).div_ceil(CURSOR_MS).max(1);
+            clients.saturating_add(steps).to_string()
+        }
+        _ => now.to_string(),
+    }
+}
+
+/// 9 October 2024.
+const CURSORS_BEGAN_MS: u64 = 1_728_432_000_000;
+const CURSOR_MS: u64 = 20_000;
+
+/// What a control event says.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// Behind everything that was sent.
+    pub next: u64,
+    /// `None` = it is not said.
+    pub cursor: Option<String>,
+    /// Everything was sent that there is.
+    pub is_up_to_date: bool,
+}
+
+/// Events of a live read: the bytes, if there are any, and the control event behind them.
+#[must_use]
+pub fn events(data: &[u8], is_text: bool, control: &Control) -> Bytes {
+    let mut out = String::new();
+    if !data.is_empty() {
+        out.push_str("event: data\n");
+        let text = match std::str::from_utf8(data) {
+            Ok(text) if is_text => text.to_owned(),
+            _ => STANDARD.encode(data),
+        };
+        let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+        for line in lines.split('\n') {
+            let _ = writeln!(out, "data:{line}");
+        }
+        out.push('\n');
+    }
+    let next = offset(control.next);
+    let _ = write!(
+        out,
+        "event: control\ndata:{{\"streamNextOffset\":\"{next}\""
+    );
+    if let Some(cursor) = &control.cursor {
+        let _ = write!(out, ",\"streamCursor\":\"{cursor}\"");
+    }
+    if control.is_up_to_date {
+        out.push_str(",\"upToDate\":true");
+    }
+    out.push_str("}\n\n");
+    out.into()
+}
