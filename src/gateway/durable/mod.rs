@@ -26,9 +26,10 @@ use super::http::respond::{Answer, empty, not_allowed, say, set};
 use super::http::rpc;
 use tideline_base::decode::query;
 use tideline_model::Value;
+use tideline_timelines::timeline::Target;
 use tideline_wire::durable::{JSON, kind, offset};
 use tideline_wire::timelines::timeline;
-use tideline_wire::{Failure, Reason, Reply, Request};
+use tideline_wire::{Failure, Method, Reason, Reply, Request};
 
 /// Where streams are.
 pub(super) const STREAMS: &str = "/v1/stream/";
@@ -175,14 +176,16 @@ impl Asked {
         outcome
     }
 
-    async fn known(&mut self) -> Result<Known, Failure> {
-        let get = timeline::Get {
+    /// What is known of the stream, for a caller who may do this with it.
+    async fn known(&self, method: Method) -> Result<Known, Failure> {
+        let target = Target {
             timeline: self.name.clone(),
             epoch: None,
+            asker: self.caller.asking(method),
         };
-        let Reply::TimelineGet(info) = self.call(Request::TimelineGet(get), 0).await? else {
-            return Err(Reason::InternalError.into());
-        };
+        let get = self.shared.timelines.get(target);
+        let info = self.admitted.perform(Does::Reads, get).await?;
+        let info = info.map_err(dispatch::refusal)?;
         let said = info.meta.iter().find(|(name, _)| name == CONTENT);
         Ok(Known {
             content_type: match said {
@@ -196,7 +199,8 @@ impl Asked {
     }
 
     async fn head(&mut self) -> Result<Answer, Refused> {
-        let known = self.known().await?;
+        self.admitted.begins(0)?;
+        let known = self.known(Method::TimelineGet).await?;
         let mut answer = empty(StatusCode::OK);
         say_type(&mut answer, &known.content_type);
         say_next(&mut answer, known.head);

@@ -20,7 +20,7 @@ use tideline_base::decode::query;
 use tideline_timelines::feed::Mailbox;
 use tideline_wire::durable::{Offset, body, cursor};
 use tideline_wire::messages::message;
-use tideline_wire::{Limits, Reason, Reply, Request};
+use tideline_wire::{Limits, Method, Reason, Reply, Request};
 
 /// How a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Query {
 impl Asked {
     pub(super) async fn read(mut self, request: &HttpRequest<Incoming>) -> Result<Answer, Refused> {
         let asked = Query::read(request.uri().query().unwrap_or_default())?;
-        let known = self.known().await?;
+        let known = self.known(Method::MessageRange).await?;
         let after = match asked.from {
             None => 0,
             Some(Offset::After(sequence)) => sequence.min(known.head),

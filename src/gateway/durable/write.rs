@@ -16,7 +16,7 @@ use tideline_model::Value;
 use tideline_wire::durable::{JSON, OCTETS, entry, kind, messages};
 use tideline_wire::messages::message;
 use tideline_wire::timelines::timeline;
-use tideline_wire::{Entry, Failure, Reason, Reply, Request};
+use tideline_wire::{Entry, Failure, Method, Reason, Reply, Request};
 
 /// What is not done yet of the protocol, by the header that asks for it.
 const NOT_SERVED: [(&str, &str); 8] = [
@@ -46,6 +46,7 @@ const NOT_SERVED: [(&str, &str); 8] = [
 ];
 
 fn served(headers: &HeaderMap) -> Result<(), Refused> {
+    well_formed(headers)?;
     for (name, why) in NOT_SERVED {
         let said = text_of(headers, name);
         let counts =
@@ -55,6 +56,51 @@ fn served(headers: &HeaderMap) -> Result<(), Refused> {
         }
     }
     Ok(())
+}
+
+/// Refuses what is wrong with times to live and forks, whether they are served or not.
+fn well_formed(headers: &HeaderMap) -> Result<(), Refused> {
+    let bad = |why| Err(Refused::Says(StatusCode::BAD_REQUEST, why));
+    let (ttl, expires) = (headers.get("stream-ttl"), headers.get("stream-expires-at"));
+    if ttl.is_some() && expires.is_some() {
+        return bad("either Stream-TTL or Stream-Expires-At");
+    }
+    if let Some(ttl) = ttl {
+        let digits = ttl.as_bytes();
+        let is_number = (1..=15).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+        if !is_number || digits.len() > 1 && digits[0] == b'0' {
+            return bad("Stream-TTL is a number of seconds in plain digits");
+        }
+    }
+    if expires.is_some_and(|at| !at.to_str().is_ok_and(is_time)) {
+        return bad("Stream-Expires-At is a time as in RFC 3339");
+    }
+    let of_fork = ["stream-fork-offset", "stream-fork-sub-offset"];
+    let has_source = headers.contains_key("stream-forked-from");
+    if !has_source && of_fork.iter().any(|name| headers.contains_key(*name)) {
+        return bad("an offset of a fork comes with Stream-Forked-From");
+    }
+    Ok(())
+}
+
+/// Whether a text has the form of RFC 3339.
+fn is_time(text: &str) -> bool {
+    let shape = |text: &str, form: &str| {
+        let is_fit = |(byte, form): (u8, u8)| match form {
+            b'0' => byte.is_ascii_digit(),
+            other => byte.eq_ignore_ascii_case(&other),
+        };
+        text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_fit)
+    };
+    let Some((time, zone)) = text.split_at_checked("0000-00-00T00:00:00".len()) else {
+        return false;
+    };
+    let zone = match zone.strip_prefix('.') {
+        Some(rest) => rest.trim_start_matches(|digit: char| digit.is_ascii_digit()),
+        None => zone,
+    };
+    let is_zone = shape(zone, "Z") || shape(zone, "+00:00") || shape(zone, "-00:00");
+    shape(time, "0000-00-00T00:00:00") && is_zone
 }
 
 impl Asked {
@@ -102,7 +148,7 @@ impl Asked {
         };
         let mut head = 0;
         if !made.created {
-            let known = self.known().await?;
+            let known = self.known(Method::TimelineCreate).await?;
             if kind(&known.content_type) != kind(&content_type) {
                 let why = "the stream is there, with another content type";
                 return Err(Refused::Says(StatusCode::CONFLICT, why));
@@ -138,7 +184,7 @@ impl Asked {
         served(request.headers())?;
         let said = text_of(request.headers(), "content-type").map(kind);
         let Body { bytes, share } = self.body(request).await?;
-        let known = self.known().await?;
+        let known = self.known(Method::MessageAppend).await?;
         if bytes.is_empty() {
             return Err(Refused::Says(
                 StatusCode::BAD_REQUEST,
