@@ -163,7 +163,14 @@ async fn admit(
     };
     let user = admitted.asker().user();
     let user = (credential.is_none() && !user.is_empty()).then(|| user.to_owned());
-    let entered = enter_as(credential, visitor.address, ends, shared).map_err(Box::new)?;
+    let mut entered = enter_as(credential, visitor.address, ends, shared).map_err(Box::new)?;
+    if let Some(user) = &user {
+        let counted = shared.per_client.enter(user, &mut entered.guards);
+        counted.map_err(|reached| {
+            shared.metrics.refused(reached.limit, 1);
+            Box::new(limited(&reached))
+        })?;
+    }
     Ok((admitted, entered, user))
 }
 
