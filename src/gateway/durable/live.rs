@@ -5,6 +5,7 @@
 //! drains. Must not: know how a page is read.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -15,7 +16,6 @@ use hyper::header::CACHE_CONTROL;
 use tokio::time::Instant;
 
 use super::super::http::respond::{Answer, Content, set};
-use super::read::EVENTS_TIME;
 use super::{Asked, Known, say_header, say_type};
 use tideline_wire::durable::{Control, events as encoded, is_text, kind};
 
@@ -29,6 +29,9 @@ struct Live {
     is_first: bool,
     is_text: bool,
 }
+
+/// How long a response lives: a client comes back then.
+const EVENTS_TIME: Duration = Duration::from_secs(60);
 
 /// The events behind a sequence.
 pub(super) fn events(asked: Asked, known: Known, after: u64, cursor: Option<String>) -> Answer {

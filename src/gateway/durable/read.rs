@@ -4,7 +4,6 @@
 //! slips between; a wait ends in time. Must not: know how long a reader has been there.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderMap, IF_NONE_MATCH};
@@ -224,5 +223,3 @@ impl Asked {
 const PAGE_MESSAGES: u64 = 1_000;
 /// A cursor goes so far ahead of a client's own, at most.
 const JITTER_S_MAX: u64 = 3_600;
-/// How long a response of events lives.
-pub(super) const EVENTS_TIME: Duration = Duration::from_secs(60);
