@@ -5,6 +5,7 @@
 mod centrifuge;
 mod clients;
 mod console;
+mod durable;
 mod node_bed;
 mod packages;
 mod protocol;

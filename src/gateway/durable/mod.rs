@@ -133,8 +133,14 @@ async fn answer(
         name,
     };
     match method {
-        HttpMethod::GET => asked.read(request).await,
-        HttpMethod::HEAD => asked.head().await,
+        HttpMethod::GET => {
+            let counted = asked.counted(Method::MessageRange);
+            counted(asked.read(request).await)
+        }
+        HttpMethod::HEAD => {
+            let counted = asked.counted(Method::TimelineGet);
+            counted(asked.head().await)
+        }
         HttpMethod::PUT => asked.create(request).await,
         HttpMethod::POST => asked.append(request).await,
         HttpMethod::DELETE => asked.delete().await,
@@ -176,6 +182,26 @@ impl Asked {
         outcome
     }
 
+    /// Counts what comes of a request that is none of the native calls, as the one of its kind.
+    fn counted(
+        &self,
+        method: Method,
+    ) -> impl FnOnce(Result<Answer, Refused>) -> Result<Answer, Refused> + use<> {
+        let (shared, began) = (Arc::clone(&self.shared), Instant::now());
+        move |answered| {
+            let failure = match &answered {
+                Err(Refused::Failure(failure)) => Some(failure.clone()),
+                Err(_) => Some(Reason::InvalidParams.into()),
+                Ok(_) => None,
+            };
+            let counted = failure.as_ref().map_or(Ok(()), Err);
+            shared
+                .counters
+                .count(Some(method), counted, began.elapsed());
+            answered
+        }
+    }
+
     /// What is known of the stream, for a caller who may do this with it.
     async fn known(&self, method: Method) -> Result<Known, Failure> {
         let target = Target {
@@ -198,7 +224,7 @@ impl Asked {
         })
     }
 
-    async fn head(&mut self) -> Result<Answer, Refused> {
+    async fn head(&self) -> Result<Answer, Refused> {
         self.admitted.begins(0)?;
         let known = self.known(Method::TimelineGet).await?;
         let mut answer = empty(StatusCode::OK);

@@ -10,16 +10,19 @@ use hyper::header::{CACHE_CONTROL, HeaderMap, IF_NONE_MATCH};
 use hyper::{Request as HttpRequest, StatusCode};
 use tokio::time::Instant;
 
+use super::super::dispatch::refusal;
+use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::wait::Wait;
+use super::super::entrance::admitted::Does;
 use super::super::entrance::door::other_rules;
 use super::super::http::respond::{Answer, empty, items, set};
 use super::{Asked, Known, Refused, live, say_header, say_next, say_type, whole};
 use bytes::Bytes;
 use tideline_base::decode::query;
 use tideline_timelines::feed::Mailbox;
+use tideline_timelines::timeline::{Error, Range};
 use tideline_wire::durable::{Offset, body, cursor};
-use tideline_wire::messages::message;
-use tideline_wire::{Limits, Method, Reason, Reply, Request};
+use tideline_wire::{Method, Reason};
 
 /// How a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +87,9 @@ impl Query {
 }
 
 impl Asked {
-    pub(super) async fn read(mut self, request: &HttpRequest<Incoming>) -> Result<Answer, Refused> {
+    pub(super) async fn read(self, request: &HttpRequest<Incoming>) -> Result<Answer, Refused> {
         let asked = Query::read(request.uri().query().unwrap_or_default())?;
+        self.admitted.begins(0)?;
         let known = self.known(Method::MessageRange).await?;
         let after = match asked.from {
             None => 0,
@@ -106,7 +110,7 @@ impl Asked {
     }
 
     async fn once(
-        &mut self,
+        &self,
         known: &Known,
         after: u64,
         is_now: bool,
@@ -138,7 +142,7 @@ impl Asked {
     }
 
     async fn wait(
-        &mut self,
+        &self,
         known: &Known,
         after: u64,
         clients: Option<&str>,
@@ -166,7 +170,7 @@ impl Asked {
 
     /// The next page behind a sequence, as soon as there is one; an empty one when the time is over.
     pub(super) async fn news(
-        &mut self,
+        &self,
         known: &Known,
         after: u64,
         until: Instant,
@@ -189,25 +193,27 @@ impl Asked {
         }
     }
 
-    /// What there is behind a sequence, up to a page.
-    pub(super) async fn page(&mut self, known: &Known, after: u64) -> Result<Page, Refused> {
-        let range = message::Range {
+    /// What there is behind a sequence, up to a page. What is live pays for its begin only.
+    pub(super) async fn page(&self, known: &Known, after: u64) -> Result<Page, Refused> {
+        let range = Range {
+            asker: self.caller.asking(Method::MessageRange),
             timeline: self.name.clone(),
             from: Some(after + 1),
             to: None,
-            limit: Limits::PAGE_MESSAGES_DEFAULT.max(PAGE_MESSAGES),
-            direction: message::Direction::Forward,
+            limit: PAGE_MESSAGES,
+            bytes_max: page_bytes(&self.shared.options.limits),
+            backward: false,
             columns: None,
             epoch: Some(known.epoch.clone()),
         };
-        let read = self.call(Request::MessageRange(range), 0).await;
-        let read = read.map_err(|failure| match failure.reason {
-            Reason::EpochChanged => Reason::TimelineNotFound.into(),
-            _ => failure,
+        let reading = self.shared.timelines.range(range);
+        let read = self.admitted.perform(Does::Reads, reading).await?;
+        let page = read.map_err(|error| match error {
+            // The stream was made anew.
+            Error::EpochChanged { .. } => Reason::TimelineNotFound.into(),
+            error => refusal(error),
         })?;
-        let Reply::MessageRange(page) = read else {
-            return Err(tideline_wire::Failure::from(Reason::InternalError).into());
-        };
+        self.shared.metrics.pages.range.count(page.messages.len());
         let next = page.messages.last().map_or(after, |last| last.sequence);
         Ok(Page {
             body: body(&page.messages, known.is_json()),
@@ -220,6 +226,6 @@ impl Asked {
 }
 
 /// Messages of a page at most.
-const PAGE_MESSAGES: u64 = 1_000;
+const PAGE_MESSAGES: usize = 1_000;
 /// A cursor goes so far ahead of a client's own, at most.
 const JITTER_S_MAX: u64 = 3_600;

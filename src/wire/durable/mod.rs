@@ -171,3 +171,58 @@ pub fn events(data: &[u8], is_text: bool, control: &Control) -> Bytes {
     out.push_str("}\n\n");
     out.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_is_read_back_and_sorts_as_it_counts() {
+        for sequence in [0, 1, 9_999_999_999_999_999] {
+            assert_eq!(
+                Offset::read(&offset(sequence)),
+                Some(Offset::After(sequence))
+            );
+        }
+        assert!(offset(9) < offset(10));
+        assert_eq!(Offset::read("-1"), Some(Offset::After(0)));
+        assert_eq!(Offset::read("now"), Some(Offset::Now));
+        for bad in [
+            "",
+            "1",
+            "0_0",
+            "0000000000000001",
+            "0000000000000001_000000000000000x",
+            "../1",
+        ] {
+            assert_eq!(Offset::read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_is_above_that_of_the_client() {
+        let now_ms = CURSORS_BEGAN_MS + 5 * CURSOR_MS;
+        assert_eq!(cursor(now_ms, None, 1), "5");
+        assert_eq!(cursor(now_ms, Some("4"), 1), "5");
+        assert_eq!(cursor(now_ms, Some("5"), 1), "6");
+        assert_eq!(cursor(now_ms, Some("9"), 3_600), "189");
+        assert_eq!(cursor(now_ms, Some("x"), 1), "5");
+    }
+
+    #[test]
+    fn no_text_ends_an_event() {
+        let control = Control {
+            next: 7,
+            cursor: Some("5".to_owned()),
+            is_up_to_date: true,
+        };
+        let said = "event: control\ndata:{\"streamNextOffset\":\"0000000000000007_0000000000000000\",\
+            \"streamCursor\":\"5\",\"upToDate\":true}\n\n";
+        let text = events(b"a\r\n\revent: x\n", true, &control);
+        let data = "event: data\ndata:a\ndata:\ndata:event: x\ndata:\n\n";
+        assert_eq!(text, format!("{data}{said}"));
+        let bytes = events(b"a", false, &control);
+        assert_eq!(bytes, format!("event: data\ndata:YQ==\n\n{said}"));
+        assert_eq!(events(b"", true, &control), said);
+    }
+}

@@ -1,0 +1,59 @@
+// The protocol's own conformance suite against a real server. What fails is in failing.txt, and nothing else: so that a test
+// that passes stays so, and the list is what is left to do.
+//
+// Owns: the server and the folder that vitest runs in. Needs TIDELINE_BIN and TIDELINE_MODULES, the folder with node_modules.
+
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const { TIDELINE_BIN, TIDELINE_MODULES } = process.env;
+const SUITE = `import { runConformanceTests } from "@durable-streams/server-conformance-tests";
+runConformanceTests({ baseUrl: process.env.STREAMS_URL, longPollTimeoutMs: 1500 });
+`;
+const SETTINGS = `allowed_origins = ["https://example.com"]
+stream_wait_ms = 1500
+`;
+
+const port = await new Promise((resolve) => {
+  const probe = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = probe.address();
+    probe.close(() => resolve(port));
+  });
+});
+const folder = mkdtempSync(join(tmpdir(), "durable-"));
+writeFileSync(join(folder, "tideline.toml"), SETTINGS);
+writeFileSync(join(TIDELINE_MODULES, "streams.test.js"), SUITE);
+const server = spawn(TIDELINE_BIN, ["serve", "--config", join(folder, "tideline.toml"), "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`], { stdio: "ignore" });
+const url = `http://127.0.0.1:${port}`;
+let said, results;
+try {
+  while (!(await fetch(`${url}/readyz`).then((answer) => answer.ok, () => false))) await new Promise((resolve) => setTimeout(resolve, 50));
+  const found = join(folder, "results.json");
+  said = spawnSync(process.execPath, [join(TIDELINE_MODULES, "node_modules/vitest/vitest.mjs"), "run", "streams.test.js", "--reporter=json", `--outputFile=${found}`], {
+    cwd: TIDELINE_MODULES,
+    env: { ...process.env, STREAMS_URL: url, NO_PROXY: "127.0.0.1" },
+    encoding: "utf8",
+  });
+  results = JSON.parse(readFileSync(found, "utf8")).testResults.flatMap(({ assertionResults }) => assertionResults);
+} catch (error) {
+  console.error(said?.stdout, said?.stderr);
+  throw error;
+} finally {
+  server.kill();
+  rmSync(folder, { recursive: true, force: true });
+}
+const list = new URL("failing.txt", import.meta.url);
+const failing = results.filter(({ status }) => status === "failed");
+const names = failing.map(({ fullName }) => fullName.trim()).sort();
+const passed = results.filter(({ status }) => status === "passed").length;
+if (process.env.TIDELINE_BLESS) writeFileSync(list, names.map((name) => `${name}\n`).join(""));
+const known = readFileSync(list, "utf8").split("\n").filter(Boolean);
+const broken = failing.filter(({ fullName }) => !known.includes(fullName.trim()));
+const mended = known.filter((name) => !names.includes(name));
+for (const { fullName, failureMessages } of broken) console.error(`failed: ${fullName}\n  ${failureMessages.join("\n").slice(0, 600)}`);
+for (const name of mended) console.error(`passes, and is in failing.txt: ${name}`);
+console.log(`${passed} of ${passed + failing.length} tests of the conformance suite pass`);
+process.exit(passed && !broken.length && !mended.length ? 0 : 1);
