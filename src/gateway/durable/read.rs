@@ -70,7 +70,7 @@ impl Query {
                 }
                 ("offset", value) => {
                     let from = value.and_then(Offset::read);
-                    read.from = Some(from.ok_or(bad("no stream has given this offset"))?);
+                    read.from = Some(from.ok_or_else(|| bad("no stream has given this offset"))?);
                 }
                 ("live", Some("long-poll")) => read.way = Way::Waits,
                 ("live", Some("sse")) => read.way = Way::Events,
