@@ -58,6 +58,11 @@ export function split({ root, name, bar, heads, label, render, near_end, id, ope
       if (it.opened !== null && at < 0) it.close();
       write(foot, text);
     },
+    /** Something in place of the items, which are not counted then. */
+    instead(node) {
+      fill(body, node);
+      write(foot, "");
+    },
     open(item) {
       it.opened = id(item);
       fill(aside, open(item));

@@ -186,7 +186,8 @@ impl Store {
         let unread = |error| StoreFailure::Tables(ReadError(format!("{error:?}")));
         let streams = streams.map_err(unread)?;
         let cursors = tables.all_cursors().await.map_err(unread)?;
-        let keeps_logs = !streams.is_empty() || !cursors.is_empty();
+        let is_searched = !tables.searched().await.map_err(unread)?.is_empty();
+        let keeps_logs = !streams.is_empty() || !cursors.is_empty() || is_searched;
         blocking(move || partitions.reshape(&reshape, keeps_logs)).await?;
         Ok(())
     }

@@ -30,6 +30,7 @@ use crate::partition::{BackupOptions, Backups, Partitions, Passphrase};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::reshape::Reshaper;
+use crate::search::Searches;
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
@@ -48,6 +49,7 @@ pub struct Server {
     jobs: Arc<Jobs>,
     timers: Timers,
     backfill: Backfill,
+    searches: Searches,
     webhooks: Webhooks,
     access: Option<Access>,
     /// Ends the fetches of keys.
@@ -158,6 +160,7 @@ impl Server {
         );
         let timers = Timers::start(&partitions, timelines.clone(), &metrics, &tasks);
         let backfill = Backfill::start(&tables, &metrics, &tasks);
+        let searches = Searches::start(&config.data, &tables, config.search_options(), &tasks);
         let streams = hold_for_streams(config, &tables, &tasks);
         let environment = |name: &str| std::env::var(name).ok();
         let sending = (&tasks, streams.clone());
@@ -196,12 +199,13 @@ impl Server {
         show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
-            let tables = tables.clone();
+            let (tables, searches) = (tables.clone(), searches.clone());
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
             Arc::new(move || {
                 partitions.observe(clock.now_ms());
                 tables.observe();
+                searches.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
                 metrics.render()
@@ -224,7 +228,7 @@ impl Server {
                 ..options
             },
             (timelines, people),
-            (tables, webhooks.clone(), access.clone()),
+            (tables, searches.clone(), webhooks.clone(), access.clone()),
             (feed.clone(), reshaper.clone(), backups.clone()),
             (clock, spans),
             (Arc::<Admin>::clone(&admin), health),
@@ -241,6 +245,7 @@ impl Server {
             jobs,
             timers,
             backfill,
+            searches,
             webhooks,
             access,
             keys,
@@ -278,6 +283,7 @@ impl Server {
         //    feed any more.
         self.timers.stop();
         self.backfill.stop();
+        self.searches.stop();
         self.webhooks.stop();
         self.streams.cancel();
         self.keys.cancel();
@@ -339,7 +345,7 @@ fn connections_max(config: &Config, partitions: usize) -> usize {
     let open_files = getrlimit(Resource::Nofile).current;
     let open_files =
         open_files.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
-    let kept = KEPT_FILES + KEPT_FILES_PER_PARTITION * partitions;
+    let kept = KEPT_FILES + KEPT_FILES_OF_SEARCH + KEPT_FILES_PER_PARTITION * partitions;
     let room = open_files.saturating_sub(kept).max(1);
     let wanted = config.connections_max;
     if room < wanted {
@@ -363,6 +369,8 @@ fn connections_max(config: &Config, partitions: usize) -> usize {
 /// Descriptors that are no connection's: standard streams, the runtime, the listener, connections that are just being
 /// refused, what is opened for a moment.
 const KEPT_FILES: usize = 64;
+/// Segments that writers of search indexes write or merge: 8 of them, each with the files of one.
+const KEPT_FILES_OF_SEARCH: usize = 8 * 8;
 /// Of each partition: the active segment and its successor, the log's state and folder, LMDB's three and a lock, and
 /// segments that followers and retention read.
 const KEPT_FILES_PER_PARTITION: usize = 16;

@@ -36,6 +36,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "python"))
+from tables import one_key_index, one_key_table, search_for_all, signed  # noqa: E402
+
 GRAFANA = pathlib.Path(__file__).resolve().parent.parent / "grafana"
 RULES = GRAFANA / "prometheus"
 WINDOW = "30s"
@@ -152,7 +155,7 @@ def guarded(options, folder):
 
 
 class Traffic(threading.Thread):
-    """What tideline-load append does not ask: subscriptions, syncs, pages, an error."""
+    """What tideline-load append does not ask: subscriptions, syncs, pages, searches, an error."""
 
     def __init__(self, target):
         super().__init__(daemon=True)
@@ -163,11 +166,14 @@ class Traffic(threading.Thread):
         try:
             self.call("timeline.create", timeline="watch/1", settings={"fan_out": "write"})
             self.call("member.add", timeline="watch/1", members=[{"user": "watcher"}])
+            self.table("CreateTable", one_key_table("watched"))
+            self.table("CreateSearchIndex", one_key_index("watched", "by_key"))
             subscribers = [self.subscriber("watcher") for _ in range(3)]
             for number in itertools.count():
                 if self.ended.wait(0.1):
                     break
                 self.people(number)
+                self.table("Search", search_for_all("watched", "by_key"))
                 head = self.call("message.append", timeline="watch/1", entry={"text": "hello"})["sequence"]
                 self.call("sync", positions={"watch/1": head - 1})
                 self.call("sync", positions={"watch/1": head})
@@ -203,6 +209,14 @@ class Traffic(threading.Thread):
             if not error.get("retry") or time.monotonic() > until:
                 raise ValueError(f"{method} was answered {answer}")
             self.ended.wait(error.get("retry_after_ms", 200) / 1000)
+
+    def table(self, operation, body):
+        signed(self, operation, "development", "development", body)
+
+    def http(self, method, path, body, headers):
+        request = urllib.request.Request(f"http://{self.host}:{self.port}{path}", body, headers, method=method)
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            answer.read()
 
     def post(self, method, params, user):
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

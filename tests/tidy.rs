@@ -30,6 +30,25 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/base/secret", &[]),
     ("src/base/tls", &["secret"]),
     ("src/base/trace", &[]),
+    (
+        "src/cluster/attach",
+        &["frame", "halt", "lease", "place", "plant"],
+    ),
+    ("src/cluster/frame", &[]),
+    ("src/cluster/guards", &[]),
+    ("src/cluster/halt", &[]),
+    ("src/cluster/lease", &["plant"]),
+    (
+        "src/cluster/node",
+        &[
+            "attach", "frame", "halt", "lease", "place", "plant", "settle", "watch",
+        ],
+    ),
+    ("src/cluster/place", &["frame", "plant"]),
+    ("src/cluster/plant", &[]),
+    ("src/cluster/rebuild", &[]),
+    ("src/cluster/settle", &["frame", "halt", "lease", "plant"]),
+    ("src/cluster/watch", &["lease", "place"]),
     ("src/store/fuzz", &["image", "log"]),
     ("src/store/log", &["squeeze"]),
     ("src/store/image", &["squeeze"]),
@@ -48,7 +67,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/gateway/webhook", &["http_client"]),
 ];
 /// Crates of which every module must be in the table above.
-const LAYERED: &[&str] = &["src/base", "src/store", "src/timelines"];
+const LAYERED: &[&str] = &["src/base", "src/cluster", "src/store", "src/timelines"];
 
 /// Libraries of cryptography that `rustls` or `jsonwebtoken` can bring along besides ring: with two of them enabled
 /// each chooses by itself, or panics at its first use.
@@ -71,9 +90,11 @@ const CRATES: &[&str] = &[
     "src",
     "src/base",
     "src/bucket",
+    "src/cluster",
     "src/model",
     "src/store",
     "src/table",
+    "src/search",
     "src/timelines",
     "src/wire",
     "src/gateway",

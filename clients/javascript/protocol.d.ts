@@ -761,7 +761,7 @@ export type PartitionHold = {
 };
 
 /** Who may have a log kept. */
-export type PartitionHolder = ("relay" | "streams" | "reshape" | "backup");
+export type PartitionHolder = ("relay" | "streams" | "reshape" | "backup" | "search");
 
 /** A partition's sorted runs. */
 export type PartitionImage = {

@@ -5,7 +5,7 @@
 // Must not: know other tables.
 
 import { ask, show } from "../dialog.js";
-import { fill, h, set } from "../dom.js";
+import { h, set } from "../dom.js";
 import { json, read as readJson } from "../entry.js";
 import { count, many, visible, when } from "../format.js";
 import { hint } from "../keys.js";
@@ -74,14 +74,14 @@ export function range({ root, table, query, change, signal }) {
       wanted = { table: table.table, limit: PAGE, filter: readCondition(query.filter ?? ""), backward: query.backward ? true : undefined };
       if (Object.keys(given).length) Object.assign(wanted, whole ? { from: given } : { within: given });
     } catch (error) {
-      return fill(page.body, h("section", { class: "message", role: "alert" }, h("h2", {}, "This can't be read"), h("p", {}, visible(error.message)), syntax()));
+      return page.instead(h("section", { class: "message", role: "alert" }, h("h2", {}, "This can't be read"), h("p", {}, visible(error.message)), syntax()));
     }
     next = null;
     const asked = wanted;
     await load(page.body, () => server.call("row.range", asked, { signal }), (said) => {
       if (asked !== wanted) return;
       came(said);
-      if (said.rows.length === 0 && !next) return nothing();
+      if (said.rows.length === 0 && !next) return page.instead(nothing());
       page.opened = null; // what is shown of it may be old
       put_in(said.rows);
     }, { signal });
@@ -109,7 +109,7 @@ export function range({ root, table, query, change, signal }) {
       came(said);
       put_in([...rows.items, ...said.rows]);
     } catch (error) {
-      if (asked === wanted && error.reason && error.reason !== "connection_lost") fill(page.body, failed(error, read));
+      if (asked === wanted && error.reason && error.reason !== "connection_lost") page.instead(failed(error, read));
     } finally {
       asking = false;
     }

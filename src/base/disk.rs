@@ -11,7 +11,7 @@ use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 
 /// With less room than this, a write that failed without a reason failed for want of room.
-const LITTLE_BYTES: u64 = 32 << 20;
+pub const LITTLE_BYTES: u64 = 32 << 20;
 
 /// Whether the error itself says that there is no room: on the disk, in the quota, or below the limit of a file's size.
 #[must_use]
@@ -39,13 +39,16 @@ pub fn is_full(error: &io::Error, left: impl FnOnce() -> Option<u64>) -> bool {
     is_no_room(error) || (is_vague && left().is_some_and(|left| left < LITTLE_BYTES))
 }
 
+/// What an operator should do about a full disk.
+pub const FULL: &str = ": the disk is full, make room";
+
 /// What an operator should do about an error whose text comes before it; empty if nothing in particular.
 #[must_use]
 pub fn advice(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::FileTooLarge {
         ": a file may not get larger (ulimit -f)"
     } else if is_no_room(error) {
-        ": the disk is full, make room"
+        FULL
     } else if is_no_descriptor(error) {
         ": too many open files, raise ulimit -n"
     } else {

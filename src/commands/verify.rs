@@ -16,7 +16,8 @@ use crate::partition::{
     Inspected, Inspection, OpenError, accept_copy, is_acceptance_under_way, is_copy,
 };
 use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
-use crate::table::{Catalog, Indexed, verify_indexes};
+use crate::search::{StoredSource, VerifiedSearch, verify_search};
+use crate::table::{Batch, Catalog, Indexed, verify_indexes};
 use crate::timeline::{Limits, StoredTimelines, Verified};
 
 /// Checks a data directory, or the one in a backup, and writes what it finds. `true` = no problem.
@@ -35,9 +36,7 @@ pub fn verify(
         let _ = catalog.load(&home.view);
     }
     let mut problems = inspection.surplus().map_err(VerifyError::Open)?;
-    for problem in &problems {
-        writeln!(out, "PROBLEM {problem}")?;
-    }
+    tell(&problems, out)?;
     let mut total = Verified::default();
     let (mut stored, mut indexed) = (Vec::new(), Indexed::default());
     for id in inspection.map().ids() {
@@ -53,9 +52,7 @@ pub fn verify(
             }
             Err(text) => problems.push(format!("partition {id}: {text}")),
         }
-        for problem in &problems[before..] {
-            writeln!(out, "PROBLEM {problem}")?;
-        }
+        tell(&problems[before..], out)?;
         // Whatever the next partition does to this process, this one is reported.
         out.flush()?;
     }
@@ -67,9 +64,7 @@ pub fn verify(
         for note in notes {
             writeln!(out, "NOTE {note}")?;
         }
-        for problem in &problems[before..] {
-            writeln!(out, "PROBLEM {problem}")?;
-        }
+        tell(&problems[before..], out)?;
         if total.members + total.scheduled + people.conversations + people.positions > 0 {
             writeln!(
                 out,
@@ -80,6 +75,10 @@ pub fn verify(
                 people.positions,
                 people.entries
             )?;
+        }
+        // A backup has none.
+        if !is_backup {
+            check_search(&inspection, (data, &catalog), &stored, &mut problems, out)?;
         }
     }
     if indexed != Indexed::default() {
@@ -98,6 +97,12 @@ pub fn verify(
         problems.len()
     )?;
     Ok(problems.is_empty())
+}
+
+fn tell(problems: &[String], out: &mut dyn Write) -> io::Result<()> {
+    problems
+        .iter()
+        .try_for_each(|problem| writeln!(out, "PROBLEM {problem}"))
 }
 
 fn note_copy(data: &Path, out: &mut dyn Write) -> Result<(), VerifyError> {
@@ -214,6 +219,52 @@ fn check_partition(
     });
     read.map_err(|error| error.to_string())?;
     Ok((inspected, changed, found, indexed))
+}
+
+/// Search indexes are held against what all partitions show.
+fn check_search(
+    inspection: &Inspection,
+    (data, catalog): (&Path, &Catalog),
+    stored: &[(Inspected, Changed)],
+    problems: &mut Vec<String>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let read = |inspected: &Inspected, each: &mut dyn FnMut(&Batch)| {
+        let read = inspection.log(inspected, each);
+        read.map_err(|error| error.to_string())
+    };
+    let logs: Vec<_> = stored
+        .iter()
+        .map(|(inspected, _)| move |each: &mut dyn FnMut(&Batch)| read(inspected, each))
+        .collect();
+    let sources = stored
+        .iter()
+        .zip(&logs)
+        .map(|((inspected, _), log)| StoredSource {
+            id: inspected.partition,
+            view: &inspected.view,
+            log,
+        });
+    let sources: Vec<_> = sources.collect();
+    let now = Clock::system().now_ms().cast_signed();
+    let history = inspection.origin().history;
+    let before = problems.len();
+    let found = verify_search(
+        (data, history),
+        &catalog.searched(),
+        &sources,
+        now,
+        &mut |problem| {
+            problems.push(problem);
+        },
+    );
+    tell(&problems[before..], out)?;
+    match found {
+        VerifiedSearch { indexes: 0, .. } => Ok(()),
+        VerifiedSearch { indexes, documents } => {
+            writeln!(out, "{indexes} search indexes, {documents} documents")
+        }
+    }
 }
 
 /// In a backup each partition is as of a moment of its own. So what the relay has derived in one may be ahead of what

@@ -144,6 +144,17 @@ impl Config {
         }
     }
 
+    /// For the search indexes.
+    #[must_use]
+    pub fn search_options(&self) -> crate::search::Options {
+        crate::search::Options {
+            waits: self.search_waits,
+            build_rows_per_second: self.search_build_rows_per_second,
+            log_bytes_max: self.search_log_bytes_max,
+            memory_bytes_max: self.search_memory_bytes_max,
+        }
+    }
+
     /// For the timelines.
     #[must_use]
     pub fn timeline_limits(&self) -> timeline::Limits {

@@ -190,6 +190,19 @@ keys! {
         /// 16th of the disk; on a disk below 8 GiB memtables and segments are kept smaller too, so that it is enough.
         reserve_bytes: u64 = 268_435_456, 0 to 1_099_511_627_776;
     }
+    "search" {
+        /// Whether a search in a search index of a table waits for all writes that were answered before it. false = it
+        /// finds what the index has, which trails by a second at most while the server keeps up.
+        search_waits: bool = true;
+        /// Rows a second that are brought into a new search index of those that are there; 0 = as fast as it goes.
+        search_build_rows_per_second: u64 = 20_000, 0 to 10_000_000;
+        /// Bytes of all commit logs together that are kept for search indexes that fell behind. An index that would
+        /// need more is made anew.
+        search_log_bytes_max: u64 = 1_073_741_824, 1_048_576 to 17_592_186_044_416;
+        /// Bytes that the rows of all searches take while they run, up to 64 MiB of each. A search that does not fit in
+        /// is refused.
+        search_memory_bytes_max: usize = 268_435_456, 16_777_216 to 1_099_511_627_776;
+    }
     "backups" {
         /// Folder below which administrators may have backups made by `backup.start`; it must be there, best on another
         /// disk. Empty = they may not. `tideline backup` with the data directory needs none.
@@ -366,24 +379,20 @@ impl Config {
 
     /// Names that no request could ever have would seem to be allowed.
     fn check_names(&self) -> Result<(), ConfigError> {
+        let is_host = |text: &str| !text.is_empty() && !text.contains(['/', '*', ' ']);
         let is_origin = |text: &str| {
-            text.split_once("://").is_some_and(|(scheme, host)| {
-                !scheme.is_empty() && !host.is_empty() && !host.contains(['/', '*', ' '])
-            })
+            let parts = text.trim_end_matches('/').split_once("://");
+            parts.is_some_and(|(scheme, host)| !scheme.is_empty() && is_host(host))
         };
-        for origin in &self.allowed_origins {
-            if !is_origin(origin.trim_end_matches('/')) {
-                return Err(ConfigError(format!(
-                    "allowed_origins: `{origin}` is not an origin like \"https://chat.example.org\""
-                )));
-            }
+        if let Some(origin) = self.allowed_origins.iter().find(|it| !is_origin(it)) {
+            return Err(ConfigError(format!(
+                "allowed_origins: `{origin}` is not an origin like \"https://chat.example.org\""
+            )));
         }
-        for host in &self.allowed_hosts {
-            if host.is_empty() || host.contains(['/', '*', ' ']) {
-                return Err(ConfigError(format!(
-                    "allowed_hosts: `{host}` is not a name like \"chat.example.org\""
-                )));
-            }
+        if let Some(host) = self.allowed_hosts.iter().find(|it| !is_host(it)) {
+            return Err(ConfigError(format!(
+                "allowed_hosts: `{host}` is not a name like \"chat.example.org\""
+            )));
         }
         Ok(())
     }
@@ -485,6 +494,8 @@ mod tests {
             "tablestore_credentials",
             "tablestore_instances",
             "tablestore_partition_key_units_max",
+            "search_waits",
+            "search_build_rows_per_second",
         ];
         for name in Config::NAMES {
             let unit = name

@@ -46,20 +46,26 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
     let Page { changed, since, .. } = page;
     let epoch = changed.head.epoch.as_str();
     let mut frames = Vec::new();
+    let mut add = |(sequence, change), push| {
+        let push = form.push(&push);
+        frames.push(PageFrame {
+            push,
+            sequence,
+            change,
+        });
+    };
     let size = |message: &Cow<'_, Message>| message.encoded_bytes_max();
     let messages = changed.messages.iter().map(Cow::Borrowed);
     let parts = split(messages, size, bytes_max);
     for (messages, next) in with_next(parts, |message| message.sequence) {
-        frames.push(PageFrame {
-            sequence: next.map_or(changed.position, |next| next - 1),
-            change: *since,
-            push: form.push(&Push::Message(push::Messages {
-                timeline: timeline.into(),
-                epoch: epoch.into(),
-                messages,
-                head: changed.head.head,
-            })),
-        });
+        let sequence = next.map_or(changed.position, |next| next - 1);
+        let push = push::Messages {
+            timeline: timeline.into(),
+            epoch: epoch.into(),
+            messages,
+            head: changed.head.head,
+        };
+        add((sequence, *since), Push::Message(push));
     }
     let all = changed.changed.as_deref().unwrap_or_default();
     let (reacted, edited): (Vec<&Message>, Vec<_>) =
@@ -71,31 +77,25 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
     for (messages, next) in with_next(edits, |message| message.change) {
         let open = [next, first_reacted].into_iter().flatten().min();
         let change_head = open.map_or(changed.change_position, |open| open - 1);
-        frames.push(PageFrame {
-            sequence: changed.position,
-            change: change_head,
-            push: form.push(&Push::MessageChanged(push::Changed {
-                timeline: timeline.into(),
-                epoch: epoch.into(),
-                messages,
-                change_head,
-            })),
-        });
+        let push = push::Changed {
+            timeline: timeline.into(),
+            epoch: epoch.into(),
+            messages,
+            change_head,
+        };
+        add((changed.position, change_head), Push::MessageChanged(push));
     }
     let reacted = reacted.into_iter().map(reacted_of);
     let reactions = split(reacted, push::ReactedMessage::encoded_bytes_max, bytes_max);
     for (messages, next) in with_next(reactions, |message| message.change) {
         let change_head = next.map_or(changed.change_position, |next| next - 1);
-        frames.push(PageFrame {
-            sequence: changed.position,
-            change: change_head,
-            push: form.push(&Push::Reaction(push::Reacted {
-                timeline: timeline.into(),
-                epoch: epoch.into(),
-                messages,
-                change_head,
-            })),
-        });
+        let push = push::Reacted {
+            timeline: timeline.into(),
+            epoch: epoch.into(),
+            messages,
+            change_head,
+        };
+        add((changed.position, change_head), Push::Reaction(push));
     }
     frames
 }

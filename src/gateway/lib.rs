@@ -61,6 +61,7 @@ use tideline_base::bounds::{Bound, Bounds, Resource};
 use tideline_base::clock::Clock;
 use tideline_base::metrics::Metrics;
 use tideline_base::tls::Certificate;
+use tideline_search::Searches;
 use tideline_store::partition::Backups;
 use tideline_table::Tables;
 use tideline_timelines::feed::Feed;
@@ -194,7 +195,7 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        (tables, webhooks, access): (Tables, Webhooks, Option<Access>),
+        (tables, searches, webhooks, access): (Tables, Searches, Webhooks, Option<Access>),
         (feed, reshaper, backups): (Feed, Reshaper, Backups),
         (clock, spans): (Arc<Clock>, Spans),
         (pages, health): (Arc<dyn Pages>, Health),
@@ -218,7 +219,7 @@ impl Gateway {
             answers: bound(Resource::AnswersBytes),
             watched: bound(Resource::WatchedTimelines),
             tickets: tickets::Tickets::new(bound(Resource::Tickets)),
-            tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
+            tablestore: Tablestore::new((tables, searches), &options.tablestore, &metrics),
             proxies: entrance::address::Proxies::new(&options.trusted_proxies),
             per_client,
             options,

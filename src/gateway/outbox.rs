@@ -77,18 +77,11 @@ impl Frame {
 
 impl Outbox {
     pub(super) fn new(frames: Frames) -> Outbox {
-        Outbox::with(Some(match frames {
-            Frames::Text => Data::Text,
-            Frames::Binary => Data::Binary,
-        }))
-    }
-
-    /// One whose messages are a response of HTTP.
-    pub(super) fn response() -> Outbox {
-        Outbox::with(None)
-    }
-
-    fn with(data: Option<Data>) -> Outbox {
+        let data = match frames {
+            Frames::Text => Some(Data::Text),
+            Frames::Binary => Some(Data::Binary),
+            Frames::None => None,
+        };
         Outbox {
             queue: VecDeque::new(),
             bytes: 0,

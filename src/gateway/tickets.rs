@@ -1,4 +1,4 @@
-//! Tickets: what a page of a browser shows in an address, where it can set no header.
+//! Tickets: what a page of a browser shows in an address in place of a credential, as it can set no header.
 //!
 //! Owns: which tickets there are, and of whom. Promises: a ticket counts once, within [`LIFE`], for the credential that
 //! asked for it and no longer than that counts; one caller can't take all places. Must not: write a ticket into a log.
@@ -20,8 +20,18 @@ pub(super) const LIFE: Duration = Duration::from_secs(30);
 pub(super) enum Owner {
     /// Of a caller that has shown a credential.
     Known(Credential),
-    /// Of the user that is believed, where nobody is asked for one; perhaps of none.
+    /// Of the user that is believed, where no credential is asked for; empty = of none.
     Believed(String),
+}
+
+impl Owner {
+    /// What was shown.
+    pub(super) fn credential(self) -> Option<Credential> {
+        match self {
+            Owner::Known(credential) => Some(credential),
+            Owner::Believed(_) => None,
+        }
+    }
 }
 
 /// All of them.

@@ -3,6 +3,7 @@
 //! Owns: the typed reasons, each with what its documented text needs. Promises: all but `OutcomeUnknown` mean that
 //! nothing was written. Must not: know texts or status codes; `wire/tablestore/refusal.rs` makes those.
 
+use super::search::InvalidSearch;
 use super::{Existence, KeyType, KeyValue, TooCostly};
 
 /// Why a call on tables was refused.
@@ -87,6 +88,8 @@ pub enum Error {
     IndexBuilding,
     /// The row of an index would be too large.
     IndexRowTooLarge,
+    /// A search index, or a search in one, is not as it can be.
+    Search(InvalidSearch),
     /// Not as many primary key columns as the table has.
     KeySize {
         /// As given.

@@ -21,6 +21,7 @@ pub mod limits;
 pub mod people;
 mod read;
 mod row;
+pub mod search;
 pub mod server;
 mod stream;
 pub mod timelines;

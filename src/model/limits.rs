@@ -13,6 +13,8 @@ pub const KEY_VALUE_BYTES_MAX: usize = 1024;
 pub const DEFINED_COLUMNS_MAX: usize = 32;
 /// Secondary indexes of a table.
 pub const INDEXES_MAX: usize = 5;
+/// Search indexes of a table.
+pub const SEARCH_INDEXES_MAX: usize = 16;
 /// Bytes of the columns that an index's row may hold: one is written with each row that it is of.
 pub const INDEX_ROW_BYTES_MAX: usize = 16 << 20;
 /// Bytes of an index's key as it is stored; only keys of many columns with many zero bytes come so far.

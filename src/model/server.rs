@@ -72,6 +72,8 @@ pub enum Holder {
     Reshape,
     /// A backup that is being made.
     Backup,
+    /// Search indexes.
+    Search,
 }
 
 /// A receiver that does not take what it is sent.

@@ -146,6 +146,15 @@ impl Catalog {
             .collect()
     }
 
+    /// The tables that have search indexes.
+    #[must_use]
+    pub fn searched(&self) -> Vec<Arc<Table>> {
+        let known = self.inner.known.load();
+        let tables = known.by_name.values();
+        let searched = tables.filter(|table| !table.search_indexes.is_empty());
+        searched.map(Arc::clone).collect()
+    }
+
     /// The indexes whose rows are being brought in, each with its table.
     pub(super) fn building(&self) -> Vec<(Arc<Table>, TableId)> {
         let tables = self.indexed();

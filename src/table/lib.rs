@@ -17,6 +17,7 @@ mod read;
 mod rows;
 mod rules;
 mod schema;
+mod search;
 mod stream;
 mod tables;
 mod transaction;
@@ -35,7 +36,7 @@ pub use catalog::{Catalog, USER_TABLES_FROM};
 pub use format::change::{Action, Change};
 pub use format::columns::{Stored, cell_bytes, number, number_in, push_other, version_of};
 pub use format::key::{Key, split_key};
-pub use format::primary_key::key_of;
+pub use format::primary_key::{decode as key_values, key_of};
 pub use format::row::{Row, RowWriter};
 pub use index::{Backfill, Indexed, verify_indexes};
 pub use memory::{Kept, Looked, Mark, Memory};
@@ -44,6 +45,7 @@ pub use read::export::Exported;
 pub use read::range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 pub use rules::{API_KEYS, BuiltInTables, REVOCATIONS, TableRules, owner_of_text};
 pub use schema::Table;
+pub use search::{ChangedRows, RowNow};
 pub use stream::{
     CHANGES_MAX, Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, PageBounds, Place, Places,
     Scope, Shard, ShardId, ShardIterator, ShardPage, TablePage, WEBHOOK, in_turn,
@@ -54,7 +56,7 @@ pub use tables::{TABLES_MAX, Tables};
 pub use tideline_store::partition::{
     Batch, DropContext, Each, Entry, Gap, Holder, Map, Origin, Owner, Partitions, Purpose,
     ReadError, Reason, Rows, Rules, Seal, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict,
-    View,
+    View, caught,
 };
 pub use virtual_table::{Touched, VirtualRows, Walk};
 pub use write::Written;

@@ -102,6 +102,7 @@ impl Table {
                         .cloned()
                         .collect(),
                     indexes: Vec::new(),
+                    search_indexes: Vec::new(),
                     local_transactions: false,
                     stream: None,
                     ..definition.clone()

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tideline_base::bounds::Holder;
 use tideline_base::clock::Clock;
 use tideline_base::ids::PartitionId;
+use tideline_model::search::InvalidSearch;
 use tideline_model::{
     DefinedColumn, Definition, Error, IndexDefinition, IndexState, NewTable, RowWrite, Stream,
     TableUpdate, Throughput, check_defined_columns,
@@ -20,6 +21,7 @@ use tideline_store::partition::{Each, Partitions, Purpose, ReadError, Txn};
 use super::catalog::{self, Catalog, Snapshot};
 use super::read::pace::Pace;
 use super::schema::Table;
+use super::search::Needs;
 use super::stream::Index;
 use super::transaction::Transactions;
 use super::write::{Checked, Written};
@@ -49,6 +51,7 @@ struct Inner {
     stream_indexes: Each<Index>,
     transactions: Arc<Transactions>,
     pace: Arc<Pace>,
+    search: Needs,
 }
 
 impl Tables {
@@ -75,6 +78,7 @@ impl Tables {
                 backfill: Notify::new(),
                 streams: tokio::sync::Mutex::default(),
                 pace: Arc::new(pace),
+                search: Needs::default(),
             }),
             holder: None,
         })
@@ -89,7 +93,8 @@ impl Tables {
         }
     }
 
-    pub(super) fn holder(&self) -> Option<Holder> {
+    /// The caller that they are for.
+    pub fn holder(&self) -> Option<Holder> {
         self.holder
     }
 
@@ -113,6 +118,7 @@ impl Tables {
                 primary_key: new.primary_key,
                 defined_columns: new.defined_columns,
                 indexes: Vec::new(),
+                search_indexes: Vec::new(),
                 options: new.options,
                 local_transactions: new.local_transactions,
                 reserved: new.reserved,
@@ -167,9 +173,12 @@ impl Tables {
             }
             let before = table.options.clone();
             table.options.change(&update.options);
-            if !table.indexes.is_empty() {
+            table.check_search_indexes()?;
+            if !table.indexes.is_empty() || !table.search_indexes.is_empty() {
                 let now_ms = (now_us / 1_000).cast_signed();
                 table.options.keep_expired(&before, now_ms);
+            }
+            if !table.indexes.is_empty() {
                 table.check_indexes()?;
             }
             let reserved = Throughput {
@@ -228,7 +237,10 @@ impl Tables {
         self.changeable(name).await?;
         let name = name.to_owned();
         self.change(Purpose::MakesRoom, move |txn| {
-            catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
+            let table = catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
+            if !table.search_indexes.is_empty() {
+                return Err(Error::Search(InvalidSearch::Kept));
+            }
             catalog::remove(txn, &name);
             Ok(())
         })
@@ -345,6 +357,10 @@ impl Tables {
 
     pub(super) fn catalog(&self) -> &Catalog {
         &self.inner.catalog
+    }
+
+    pub(super) fn search_needs(&self) -> &Needs {
+        &self.inner.search
     }
 
     pub(super) fn wake_backfill(&self) {

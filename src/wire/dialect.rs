@@ -49,13 +49,15 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     fn form(&self, integers: Integers) -> usize;
 }
 
-/// A kind of WebSocket frames.
+/// A kind of WebSocket frames, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     /// UTF-8.
     Text,
     /// Bytes.
     Binary,
+    /// It goes out as a response of HTTP.
+    None,
 }
 
 /// What came in one frame or body.

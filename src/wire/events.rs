@@ -34,12 +34,13 @@ pub struct Events;
 pub static EVENTS: &dyn Dialect = &Events;
 
 impl Dialect for Events {
+    /// No handshake asks for it: lists of sessions name it.
     fn subprotocol(&self) -> &'static str {
         "tideline.v1.events"
     }
 
     fn frames(&self) -> Frames {
-        Frames::Text
+        Frames::None
     }
 
     /// Nothing is called, so nothing is answered.
@@ -84,7 +85,9 @@ pub static COMMENT: &[u8] = b":\n\n";
 pub struct Asked {
     /// What it follows: `timelines`, or all conversations.
     pub subscribe: Subscribe,
-    /// Of all conversations, what the device has stored. It is set first.
+    /// Of all conversations: the places that the address or the ID names. They count before what the device has stored.
+    pub places: BTreeMap<String, Start>,
+    /// The places of an ID that has no room for more: to be stored as the device's.
     pub stored: Option<position::Set>,
     /// How large integers come.
     pub integers: Integers,
@@ -92,10 +95,19 @@ pub struct Asked {
     pub ticket: Option<String>,
 }
 
-/// Bytes of an event's ID, at most; a few more where all conversations are followed. Proxies take headers of 8 KiB.
+/// Bytes of an event's ID, at most. A stream of all conversations ends behind the event whose ID is longer.
 pub const ID_BYTES_MAX: usize = 4_000;
+/// From one event to the next an ID grows by so many bytes and those of one timeline, at most: proxies take headers of
+/// 8 KiB.
+pub const ID_GROWS_MAX: usize = 2_000;
 /// What an ID says of a timeline beside its name.
 const PLACE_BYTES: usize = 128;
+
+/// About as many bytes as an ID has for a timeline, at most.
+#[must_use]
+pub fn place_bytes(timeline: &str) -> usize {
+    id([(&timeline, &Start::default())]).len() + PLACE_BYTES
+}
 
 /// Reads the query of a request, and the ID of the last event that the client has. `None` = nothing of what it followed
 /// goes on.
@@ -119,17 +131,22 @@ pub fn read(query: &str, last: Option<&str>, limits: &Limits) -> Result<Option<A
     }
     let starts: BTreeMap<String, Start> = asked.starts.into_iter().collect();
     let mut subscribe = asked.subscribe;
-    let mut stored = None;
+    let (mut places, mut stored) = (BTreeMap::new(), None);
     if subscribe.conversations == Some(true) {
         let Some(device) = subscribe.device.clone() else {
             let why = "name the device, whose positions the stream goes on from";
             return Err(Failure::invalid("device", why));
         };
         if !starts.is_empty() {
-            stored = Some(set(device, &starts, limits)?);
+            let set = set(device, &starts, limits)?;
+            match id(starts.iter()).len() > ID_BYTES_MAX {
+                true => stored = Some(set),
+                false => places = starts,
+            }
         }
     } else if subscribe.conversations.is_none() {
-        let bytes = id(starts.iter()).len() + starts.len() * PLACE_BYTES;
+        // By their names alone, so that a stream that has begun can also be gone on with.
+        let bytes: usize = starts.keys().map(|name| place_bytes(name)).sum();
         if bytes > ID_BYTES_MAX {
             let why = "an event's ID does not hold so many positions: use several streams";
             let too_large = Failure::new(Reason::TooLarge).about("timeline").saying(why);
@@ -140,6 +157,7 @@ pub fn read(query: &str, last: Option<&str>, limits: &Limits) -> Result<Option<A
     subscribe.check(limits)?;
     Ok(Some(Asked {
         subscribe,
+        places,
         stored,
         integers: asked.integers,
         ticket: asked.ticket,
@@ -197,7 +215,7 @@ const OVER: &str = "over";
 
 /// A query, as far as it was read.
 struct Reading {
-    /// The header that it is of; empty = it is of the address.
+    /// The header that it came in; empty = it is the address's.
     of: &'static str,
     starts: Vec<(String, Start)>,
     subscribe: Subscribe,
@@ -223,7 +241,7 @@ impl Reading {
                 epoch: None,
                 changes_after: None,
                 limit: page_default(),
-                // A look at an address makes nothing.
+                // An address makes nothing: any page can have a browser ask for one.
                 create: false,
                 with: Vec::new(),
             },
@@ -284,16 +302,13 @@ impl Reading {
         {
             return taken;
         }
-        if self.seen.iter().any(|one| one == name) {
-            return Err(Failure::invalid(name, "it is there twice"));
-        }
+        once(name, self.seen.iter().all(|one| one != name))?;
         let subscribe = &mut self.subscribe;
         match name {
             "conversations" => subscribe.conversations = Some(boolean(name, &value)?),
             "device" => subscribe.device = Some(value),
             "rewind" => subscribe.rewind = Some(number(name, &value)?),
             "limit" => subscribe.limit = number(name, &value)?,
-            "create" => subscribe.create = boolean(name, &value)?,
             "integers" => self.integers = word(name, &value)?,
             "ticket" => self.ticket = Some(value),
             "after" | "epoch" | "changes_after" => {
@@ -408,6 +423,15 @@ mod tests {
         let foreign = asked("timeline=a", Some(&id)).unwrap_err();
         assert_eq!(foreign, "Last-Event-ID: not an ID of this stream's events");
         assert!(asked("timeline=a", Some("timeline=a&after=1&limit=2")).is_err());
+        let names = (0..27).map(|number| format!("room/{number:04}"));
+        let places: Vec<_> = names
+            .map(|name| (name, start("0b7cQ1p5", 70_000)))
+            .collect();
+        let url = places.iter().map(|(name, _)| format!("timeline={name}&"));
+        let url: String = url.collect();
+        assert!(asked(&url, None).is_ok());
+        let full = super::id(places.iter().map(|(name, start)| (name, start)));
+        assert!(asked(&url, Some(&full)).is_ok());
         assert!(
             asked("timeline=a", Some("17"))
                 .unwrap_err()
@@ -421,12 +445,21 @@ mod tests {
         let fresh = asked(url, None).unwrap().unwrap();
         assert!(fresh.subscribe.timelines.is_none() && fresh.stored.is_none());
         let behind = asked(url, Some("timeline=a&epoch=E1&after=7&changes_after=2"));
-        let stored = behind.unwrap().unwrap().stored.unwrap();
-        let place = stored.positions.get(0).unwrap();
+        let behind = behind.unwrap().unwrap();
+        let place = ("a".to_owned(), start("E1", 7));
+        assert_eq!(behind.places, BTreeMap::from([place]));
+        assert!(behind.stored.is_none() && behind.subscribe.timelines.is_none());
+        let many = (0..99).map(|number| (format!("timeline/{number:02}"), start("E1", number)));
+        let many: Vec<_> = many.collect();
+        let full = id(many.iter().map(|(name, start)| (name, start)));
+        let full = asked(url, Some(&full)).unwrap().unwrap();
+        let stored = full.stored.unwrap();
+        let place = stored.positions.get(7).unwrap();
         assert_eq!(
             (place.timeline, place.epoch, place.after),
-            ("a", Some("E1"), 7)
+            ("timeline/07", Some("E1"), 7)
         );
+        assert!(full.places.is_empty() && stored.positions.len() == 99);
         for lacking in ["timeline=a&epoch=E1", "timeline=a&after=7"] {
             assert!(asked(url, Some(lacking)).is_err(), "{lacking}");
         }
@@ -458,7 +491,7 @@ mod tests {
             ("timeline=a&with=parts", "with: parts are not served yet"),
             ("timeline=a&with=pings", "with: unknown variant"),
             ("timeline=a&limit=0", "limit: "),
-            ("timeline=a&size=1", "size: no such parameter"),
+            ("timeline=a&create=true", "create: no such parameter"),
             ("timeline=a&device=d", "device: only with conversations"),
             ("timeline=%ff", "timeline: not a value"),
             ("conversations=true&device=d&with=presence", "with: "),

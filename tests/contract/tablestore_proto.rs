@@ -22,7 +22,13 @@ fn the_rust_is_as_the_messages_make_it() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let schemas = root.join("schemas/tablestore");
     let messages = protox::compile(
-        ["table.proto", "row.proto", "filter.proto", "stream.proto"],
+        [
+            "table.proto",
+            "row.proto",
+            "filter.proto",
+            "stream.proto",
+            "search.proto",
+        ],
         [&schemas],
     );
     let folder = tempfile::tempdir().unwrap();

@@ -25,9 +25,24 @@ def signed(server, operation, key_id, secret, body=b""):
     return server.http("POST", f"/{operation}", body, headers)
 
 
+def field(number, body):
+    """A text, bytes or a message in a message."""
+    return bytes([number << 3 | 2, len(body)]) + body
+
+
+def one_key_index(table, index):
+    """The parameters of CreateSearchIndex, over the key of such a table."""
+    column = field(1, b"id") + bytes([2 << 3, 4])
+    return field(1, table.encode()) + field(2, index.encode()) + field(3, field(1, column))
+
+
+def search_for_all(table, index):
+    """The parameters of Search."""
+    return field(1, table.encode()) + field(2, index.encode()) + field(4, b"")
+
+
 def one_key_table(name):
     """The parameters of CreateTable, with one key column `id` of text."""
-    field = lambda number, body: bytes([number << 3 | 2, len(body)]) + body
     column = field(1, b"id") + bytes([2 << 3, 2])
     meta = field(1, name.encode()) + field(2, column)
     throughput = field(1, bytes([1 << 3, 0, 2 << 3, 0]))

@@ -40,6 +40,10 @@ def test_a_key_with_a_certificate_counts_with_it_alone(guard, tmp_path):
                 client.call("session.open", token=bound)
                 client.call("session.renew", token=bound)
                 works(client)
+            # Who shows a ticket need not show the certificate.
+            with pytest.raises(Refused) as refused:
+                server.call(bound, "session.ticket")
+            assert refused.value.reason == "forbidden" and "--certificate" in refused.value.message
         else:
             with pytest.raises(InvalidStatus) as refused:
                 server.open(bound)

@@ -1,4 +1,4 @@
-"""PROTOCOL.md, "Server-sent events": a subscription down one response, and back with `Last-Event-ID`."""
+"""STREAMS.md: a subscription down one response, and back with `Last-Event-ID`."""
 
 import collections
 import contextlib
@@ -109,6 +109,7 @@ def test_a_timeline_is_followed_and_gone_on_with(server, client, name):
     client.call("message.append", timeline=name, entry={"text": "one"})
     with Stream(server, f"timeline={quote(name)}&after=0") as stream:
         assert stream.answer.headers["Content-Type"] == "text/event-stream"
+        assert stream.answer.headers["Date"] and stream.answer.headers["X-Content-Type-Options"] == "nosniff"
         assert stream.answer.headers["X-Accel-Buffering"] == "no" and stream.answer.headers["X-Request-ID"]
         assert "no-cache" in stream.answer.headers["Cache-Control"]
         first = stream.next()
@@ -174,12 +175,25 @@ def test_what_is_asked_for_wrongly_is_refused(server, name):
             assert (stream.status, stream.refusal()["data"]["reason"]) == (status, reason), query
     with Stream(server, f"timeline={name}", last="timeline=other&after=1") as stream:
         assert stream.status == 400 and stream.refusal()["data"]["field"] == "Last-Event-ID"
-    with Stream(server, f"timeline={name}", Accept="application/json") as stream:
-        assert stream.status == 406
+    for accept, status in [("application/json", 406), ("Text/Event-Stream; q=0.5", 404), ("text/event-stream;q=0", 406)]:
+        with Stream(server, f"timeline={name}", Accept=accept) as stream:
+            assert stream.status == status, accept
+    twice = {"Last-Event-ID": f"timeline={name}&after=1", "last-event-id": f"timeline={name}&after=2"}
+    assert server.http("GET", f"/v1/events?timeline={name}", headers=twice)[0] == 400
     assert server.http("POST", "/v1/events?timeline=a", "")[0] == 405
     assert server.http("GET", "/v1/events?timeline=a", headers={"Authorization": "Bearer x"})[0] == 401
-    with Stream(server, f"timeline={name}&create=true", Accept="text/event-stream") as stream:
-        assert stream.next().data["timelines"][name]["head"] == 0
+    with Stream(server, f"timeline={name}&create=true") as stream:
+        assert stream.status == 400 and stream.refusal()["data"]["field"] == "create"
+
+
+def test_a_refused_stream_counts_as_refused(own):
+    server = own()
+    append(server, "a", "one")
+    for query in ["timeline=a", "timeline=none"]:
+        with Stream(server, query) as stream:
+            stream.answer.readline()
+    for result in ["ok", "timeline_not_found"]:
+        assert server.metric("tideline_requests_total", f'{{method="subscribe",result="{result}"}}') == 1
 
 
 def test_an_end_is_told_and_not_gone_on_with(server, client, name):
@@ -202,9 +216,26 @@ def test_an_end_is_told_and_not_gone_on_with(server, client, name):
         assert texts(stream.next().data["timelines"][name]["messages"]) == ["new"]
 
 
+def test_what_is_to_be_subscribed_again_ends_its_stream(server, name):
+    for at in "ab":
+        append(server, f"{name}/{at}", "one")
+    query = f"timeline={name}/a&after=1&epoch=0b7cQ1p5&timeline={name}/b&after=0"
+    with Stream(server, query) as stream:
+        begun = stream.next()
+        assert begun.data["timelines"][f"{name}/a"]["state"] == "epoch_changed" and begun.retry == 10
+        assert texts(begun.data["timelines"][f"{name}/b"]["messages"]) == ["one"]
+        assert stream.next() is None
+    with Stream(server, query, begun.id) as stream:
+        again = stream.next().data["timelines"]
+        assert texts(again[f"{name}/a"]["messages"]) == ["one"] and again[f"{name}/b"]["messages"] == []
+        append(server, f"{name}/a", "two")
+        assert texts(stream.wait("message").data["messages"]) == ["two"]
+
+
 def test_a_silent_stream_lives_and_the_end_of_the_server_is_told(own):
     server = own(config="heartbeat_ms = 100\n")
-    with Stream(server, "timeline=a&create=true") as stream:
+    append(server, "a", "one")
+    with Stream(server, "timeline=a") as stream:
         stream.next()
         ended = threading.Timer(1, server.stop)
         ended.start()
@@ -215,7 +246,7 @@ def test_a_silent_stream_lives_and_the_end_of_the_server_is_told(own):
         ended.join()
 
 
-def test_the_head_is_small_and_a_gone_client_gives_its_place_back(server, name):
+def test_a_stream_is_a_session_and_a_gone_client_gives_its_place_back(server, name):
     append(server, name, "one")
     before = server.metric("tideline_event_streams") or 0
     streams = [Stream(server, f"timeline={name}&after=0") for _ in range(5)]
@@ -242,7 +273,9 @@ def test_who_may_not_read_gets_nothing(guard, name):
     with Stream(server, f"timeline={name}&after=0&ticket={ticket}") as stream:
         assert texts(stream.next().data["timelines"][name]["messages"]) == ["one"]
         with Stream(server, f"timeline={name}&after=0&ticket={ticket}") as again:
-            assert again.status == 401 and again.refusal()["data"]["field"] == "ticket"
+            refused = again.answer.read()
+        with Stream(server, f"timeline={name}&after=0", bearer="other") as again:
+            assert (again.status, again.answer.read()) == (401, refused)
         with Client(server) as client:
             client.call("session.open", token=token())
             second = client.call("session.ticket")["ticket"]
@@ -256,6 +289,16 @@ def test_who_may_not_read_gets_nothing(guard, name):
         stream.next()
         until(lambda: any(one.get("user") == "eve" for one in server.call(server.admin, "session.list")["sessions"]))
     assert ticket not in server.whole_log()
+
+
+def test_a_wrong_ticket_is_a_refused_credential(guard):
+    server = guard(limits="{ address = { failures_per_min = 5 } }").start()
+    heard = []
+    for _ in range(15):
+        with Stream(server, "timeline=a&ticket=0b0f6a2f5d3b4e7c9a1d2c3b4a5f6e7d") as stream:
+            heard.append(stream.status)
+    assert heard[:5] == [401] * 5 and heard[-1] == 429
+    assert server.metric("tideline_credentials_total", '{by="ticket",result="revoked"}') == 15
 
 
 def test_tickets_have_a_bound(guard):
@@ -281,6 +324,16 @@ def test_who_does_not_read_is_cut(own, name):
         until(lambda: server.metric("tideline_event_streams") == 0)
         assert server.memory() - before < 64 << 20
     assert server.metric("tideline_closes_total", '{reason="slow_consumer"}') == 1
+
+
+def test_who_sends_much_is_cut(server, name):
+    append(server, name, "one")
+    with socket.create_connection(("127.0.0.1", server.port)) as line:
+        line.sendall(f"GET /v1/events?timeline={name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert line.recv(100).startswith(b"HTTP/1.1 200")
+        with pytest.raises(OSError):
+            for _ in range(200):
+                line.sendall(b"x" * 60_000)
 
 
 def test_all_conversations_of_a_device(server, user):
@@ -316,6 +369,38 @@ def test_all_conversations_of_a_device(server, user):
         while (rooms[9], 2) not in had:
             take(stream.wait("subscribed"))
     assert set(had.values()) == {1}
+
+
+def test_a_conversation_with_nothing_to_tell_is_gone_on_with(server, user):
+    rooms = [f"{user}/{at}" for at in "ab"]
+    query = "conversations=true&device=phone"
+    call(server, "timeline.create", timeline=rooms[0], members=[{"user": user}])
+    until(lambda: call(server, "conversation.count", user=user)["conversations"] == 1)
+    with Stream(server, query, tideline_user=user) as stream:
+        assert rooms[0] in stream.wait("subscribed").id
+        call(server, "timeline.create", timeline=rooms[1], members=[{"user": user}])
+        while rooms[1] not in stream.id:
+            stream.wait("subscribed")
+    append(server, rooms[1], *map(str, range(25)))
+    with Stream(server, query, stream.id, tideline_user=user) as stream:
+        event = stream.wait("subscribed")
+        assert texts(event.data["timelines"][rooms[1]]["messages"]) == [str(at) for at in range(25)]
+
+
+def test_an_id_counts_before_what_the_device_has_stored(server, user):
+    call(server, "timeline.create", timeline=user, members=[{"user": user}])
+    append(server, user, "one")
+    query = "conversations=true&device=phone"
+    until(lambda: call(server, "conversation.count", user=user)["conversations"] == 1)
+    with Stream(server, query, tideline_user=user) as stream:
+        first = stream.wait("subscribed")
+    append(server, user, "two")
+    place = {"epoch": first.data["timelines"][user]["epoch"], "after": 2}
+    for device in range(100):
+        call(server, "position.set", user, device=f"other-{device}", positions={user: place})
+    for query in [query, "conversations=true&device=other-1"]:
+        with Stream(server, query, first.id, tideline_user=user) as stream:
+            assert texts(stream.wait("subscribed").data["timelines"][user]["messages"]) == ["two"]
 
 
 def follow(server, name, want, rounds):

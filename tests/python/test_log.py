@@ -56,7 +56,7 @@ def test_at_json_all_that_a_run_writes_is_objects(served):
     assert one(lines, message="ready", level="info")["fields"]["version"]
     assert one(lines, message="partition is open")["fields"]["reserve_bytes"] > 0
     panic = one(lines, message="panicked: panic_at_ping", level="error", target="tideline::logging")
-    assert panic["fields"]["thread"].startswith("tokio") and "dispatch/mod.rs:" in panic["fields"]["place"]
+    assert panic["fields"]["thread"].startswith("tokio") and "dispatch/server/mod.rs:" in panic["fields"]["place"]
     assert panic["fields"]["request"] == "complaint"
     assert one(lines, message="a connection ended in a panic", level="error")
     assert one(lines, message="session opened", level="debug")["fields"]["session"]

@@ -21,6 +21,8 @@ NOT_EXIST = Condition(RowExistenceExpectation.EXPECT_NOT_EXIST)
 STATUS = {
     "OTSParameterInvalid": 400,
     "OTSInvalidPK": 400,
+    "OTSMetaNotMatch": 400,
+    "OTSSessionExpired": 400,
     "OTSDataOutOfRange": 400,
     "OTSSessionNotExist": 400,
     "OTSAuthFailed": 403,

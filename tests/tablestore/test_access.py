@@ -9,8 +9,8 @@ import time
 
 import pytest
 from tablestore import (
-    BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, ComparatorType, Condition, PutRowItem, ReservedThroughput,
-    Row, RowExistenceExpectation, SecondaryIndexMeta, SingleColumnCondition, TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta, TableOptions,
+    BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, ComparatorType, Condition, FieldSchema, FieldType, MatchAllQuery,
+    PutRowItem, ReservedThroughput, Row, RowExistenceExpectation, SearchIndexMeta, SearchQuery, SecondaryIndexMeta, SingleColumnCondition, TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta, TableOptions,
     UpdateTableResponse,
 )
 
@@ -303,11 +303,41 @@ def test_a_range_over_timelines_passes_over_what_lies_between(house):
     assert scan(two, "timeline_meta", ("timeline_id",), "BACKWARD") == seen[::-1]
 
 
+def test_a_search_needs_the_rights_of_its_table(house):
+    meta = SearchIndexMeta([FieldSchema("c", FieldType.LONG)])
+    everything = SearchQuery(MatchAllQuery(), limit=100)
+    for name in ["reader", "writer", "both", "blind"]:
+        with refused("OTSNoPermissionAccess"):
+            house.client(name).create_search_index("shop_a", "index", meta)
+    with refused("OTSNoPermissionAccess"):
+        house.client("maker").create_search_index("bank_a", "index", meta)
+    house.client("maker").create_search_index("shop_a", "index", meta)
+    house.client("admin").create_search_index("bank_a", "index", meta)
+    try:
+        for name in ["reader", "both", "owner", "rooms"]:
+            found = house.client(name).search("shop_a", "index", everything)
+            # Other tests leave rows of theirs.
+            assert key("row") in [row[0] for row in found.rows], name
+        for name, table in [("writer", "shop_a"), ("maker", "shop_a"), ("blind", "shop_a"), ("reader", "bank_a"), ("reader", "nowhere")]:
+            client = house.client(name)
+            with refused("OTSNoPermissionAccess"):
+                client.search(table, "index", everything)
+            with refused("OTSNoPermissionAccess"):
+                client.compute_splits(table, "index")
+        assert house.client("reader").list_search_index() == [("shop_a", "index")]
+        with refused("OTSNoPermissionAccess"):
+            house.client("reader").delete_search_index("shop_a", "index")
+    finally:
+        for table in ["shop_a", "bank_a"]:
+            house.client("admin").delete_search_index(table, "index")
+
+
 OPERATIONS = [
     "CreateTable", "UpdateTable", "DescribeTable", "ListTable", "DeleteTable", "AddDefinedColumn", "DeleteDefinedColumn",
     "CreateIndex", "DropIndex", "ListSearchIndex", "GetRow", "PutRow", "UpdateRow", "DeleteRow", "BatchGetRow",
     "BatchWriteRow", "GetRange", "ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",
-    "StartLocalTransaction", "CommitTransaction", "AbortTransaction", "ExportTable",
+    "StartLocalTransaction", "CommitTransaction", "AbortTransaction", "ExportTable", "CreateSearchIndex", "UpdateSearchIndex",
+    "DescribeSearchIndex", "DeleteSearchIndex", "Search", "ComputeSplits", "ParallelScan",
 ]
 
 

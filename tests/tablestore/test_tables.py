@@ -217,10 +217,10 @@ def test_what_is_not_there_yet_is_refused_and_not_left_out(client):
     client.delete_table("split")
 
 
-def test_no_table_has_a_search_index(client, table):
+def test_no_table_has_a_search_index_by_itself(client, table):
     assert client.list_search_index() == []
     assert client.list_search_index(table) == []
-    with refused("OTSObjectNotExist", "Requested table does not exist."):
+    with invalid("table [nowhere] does not exist"):
         client.list_search_index("nowhere")
 
 

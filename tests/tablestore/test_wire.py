@@ -159,7 +159,7 @@ def test_the_documented_order_of_checks(server, client, untouched):
 
 def test_operations_that_are_none(server, client, untouched):
     body = put_body(client, untouched)
-    for operation in ["Nothing", "putrow", "Search", "SQLQuery", "BulkImport"]:
+    for operation in ["Nothing", "putrow", "search", "SQLQuery", "BulkImport"]:
         assert attempt(server, client, operation, body) == (400, PARAMETER, f"Unsupported operation: {operation}.")
     for unsupported in [
         lambda: client.exe_sql_query("select 1"),

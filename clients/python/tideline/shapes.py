@@ -1119,7 +1119,7 @@ class PartitionLog(TypedDict):
 class PartitionHold(TypedDict):
     """Somebody who has a log kept."""
 
-    by: Literal['relay'] | Literal['streams'] | Literal['reshape'] | Literal['backup']
+    by: Literal['relay'] | Literal['streams'] | Literal['reshape'] | Literal['backup'] | Literal['search']
     position: int
 
 

@@ -39,6 +39,9 @@ fn decoded_with(text: &str, plus: u8) -> Option<String> {
             b'%' => {
                 let (digits, behind) = rest.split_at_checked(2)?;
                 rest = behind;
+                if !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return None;
+                }
                 u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
             }
             b'+' => plus,
@@ -70,6 +73,7 @@ mod tests {
     fn a_value_is_decoded() {
         assert_eq!(value("x=1&a=a%2Bb+c", "a"), Some("a+b c".to_owned()));
         assert_eq!(value("a=%4", "a"), None);
+        assert_eq!(value("a=%+f", "a"), None);
         assert_eq!(value("a=%ff", "a"), None);
         assert_eq!(value("ab=1", "a"), None);
     }

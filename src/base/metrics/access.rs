@@ -14,7 +14,7 @@ groups! {
     /// Handles of credentials and sessions.
     Access {
         credentials: Family<Counter>, "tideline_credentials_total" ["by", "result"]
-            "Credentials that were shown, by kind (`token`, `key`, `signature` of a request to Tablestore) and result: `ok`, or why they were refused.",
+            "Credentials that were shown, by kind (`token`, `key`, `signature` of a request to Tablestore, `ticket`) and result: `ok`, or why they were refused.",
             "A burst of one reason: `expired` = clients do not renew; `unknown_key` = the issuer has rotated its keys and the set can't be fetched; `signature` = somebody tries. The log says which key and from where.";
         jwks_fetches: Family<Counter>, "tideline_jwks_fetches_total" ["result"]
             "Fetches of the set of keys at `jwks_url`: `ok`, `failed`.",
@@ -34,7 +34,7 @@ groups! {
 impl Access {
     /// Shows the series that there will be from the start.
     pub(super) fn bind_known(&self) {
-        for by in ["key", "signature", "token"] {
+        for by in ["key", "signature", "ticket", "token"] {
             let _ = self.credentials.of(&[by, "ok"]);
         }
         for result in ["ok", "failed"] {

@@ -16,6 +16,7 @@ mod members;
 mod process;
 mod reference;
 mod registry;
+mod search;
 mod spans;
 mod tables;
 mod tls;
@@ -36,6 +37,7 @@ pub use members::*;
 pub use process::Process;
 pub use reference::reference;
 use registry::Registry;
+pub use search::Search;
 pub use spans::Spans;
 pub use tables::{Backfill, Backups, Follows, Reshapes, Streams, Transactions, Webhook};
 pub use tls::Tls;
@@ -56,7 +58,7 @@ fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static 
     let rest = tables::GROUPS.iter().chain(tls::GROUPS);
     let rest = rest.chain(centrifuge::GROUPS);
     let rest = rest.chain(access::GROUPS).chain(process::GROUPS);
-    let rest = rest.chain(spans::GROUPS);
+    let rest = rest.chain(spans::GROUPS).chain(search::GROUPS);
     catalogue::GROUPS.iter().chain(rest)
 }
 
@@ -178,6 +180,12 @@ impl Metrics {
     #[must_use]
     pub fn backfill(&self) -> Backfill {
         Backfill::bind(&self.registry, &[])
+    }
+
+    /// The metrics of search indexes.
+    #[must_use]
+    pub fn search(&self) -> Search {
+        Search::bind(&self.registry, &[])
     }
 
     /// The metrics of backups.
@@ -305,6 +313,7 @@ mod tests {
             metrics.timer(0),
             metrics.streams(0),
             metrics.backfill(),
+            metrics.search(),
             metrics.webhook("search"),
             metrics.reshapes(),
             metrics.backups(),

@@ -99,7 +99,7 @@ refusals! {
     Expired = "expired";
     /// Before `nbf` or `iat`.
     NotYetValid = "not_yet_valid";
-    /// Taken back.
+    /// Taken back; or a ticket that was taken before, is too old, or never was one.
     Revoked = "revoked";
     /// The connection has not shown the certificate that the key needs.
     Certificate = "certificate";

@@ -18,6 +18,7 @@ mod stored;
 mod strict_json;
 #[cfg(test)]
 mod tests;
+mod ticketing;
 mod verify_token;
 
 pub use api_key::{ACT_AS_MAX, ApiKey, KeyRefused, KeySecret, NewKey};

@@ -224,7 +224,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(server::session::open(shared, caller, open)),
         Request::SessionRenew(renew) => server::session::renew(shared, caller, &renew),
-        Request::SessionTicket(Nothing {}) => server::session::ticket(shared, caller),
+        Request::SessionTicket(Nothing {}) => Work::Now(server::session::ticket(shared, caller)),
         Request::SessionList(list) => server::seen::list(shared, caller, list),
         Request::SessionGet(get) => server::seen::get(shared, caller, get),
         Request::SessionClose(close) => server::session::close(shared, caller, &close),

@@ -60,6 +60,7 @@ pub(in super::super) struct Visitor<'c> {
 }
 
 /// The key and the user that a caller whose credential was refused claims to be.
+#[derive(Default)]
 pub(in super::super) struct Presumed<'c> {
     /// The ID of the key that it names.
     pub(in super::super) key: Option<String>,
@@ -121,11 +122,32 @@ impl Door {
     ) -> Result<Credential, Failure> {
         let shown = shown(headers, visitor.certificates);
         let judged = self.authority.verify_fetching(shown).await;
-        let judged = judged.map_err(|why| self.refuse(why, shown.into(), visitor.address));
+        self.seated(judged, shown, visitor)
+    }
+
+    /// The credential behind a ticket, if there is one that still counts.
+    pub(in super::super) fn ticketed(
+        &self,
+        behind: Option<Credential>,
+        visitor: Visitor<'_>,
+        clock: &Clock,
+    ) -> Result<Credential, Failure> {
+        let behind = behind.filter(|credential| self.still_counts(credential, clock));
+        let judged = self.authority.ticketed(behind);
+        self.seated(judged, Presumed::default(), visitor)
+    }
+
+    /// The place of a connection is its caller's from now on, or the refusal counts.
+    fn seated<'w>(
+        &self,
+        judged: Result<Credential, Refused>,
+        who: impl Into<Presumed<'w>>,
+        visitor: Visitor<'_>,
+    ) -> Result<Credential, Failure> {
+        let judged = judged.map_err(|why| self.refuse(why, who.into(), visitor.address));
         if let Ok(credential) = &judged {
-            visitor
-                .seat
-                .is_of(self.limits.holder_of(&credential.identity));
+            let holder = self.limits.holder_of(&credential.identity);
+            visitor.seat.is_of(holder);
         }
         judged.inspect_err(|failure| self.note_limit(failure))
     }

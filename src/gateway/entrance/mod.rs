@@ -154,7 +154,7 @@ pub(super) fn enter_as(
     })
 }
 
-/// Counts a WebSocket that came by a trusted proxy as a connection of its client.
+/// Counts a WebSocket or a stream that came by a trusted proxy as a connection of its client.
 pub(super) fn arrive(
     headers: &HeaderMap,
     peer: IpAddr,

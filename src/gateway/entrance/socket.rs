@@ -11,6 +11,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::ServerConfig;
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -63,9 +65,26 @@ impl Socket {
 
     /// Where it was accepted.
     pub(in super::super) fn local_address(&self) -> Option<SocketAddr> {
+        self.tcp()?.local_addr().ok()
+    }
+
+    /// A client whose system acknowledges nothing of what was sent for so long is gone. Elsewhere than on Linux the
+    /// system decides when it is.
+    pub(in super::super) fn expect_acknowledgements(&self, patience: Duration) {
+        #[cfg(target_os = "linux")]
+        if let Some(socket) = self.tcp()
+            && let Err(error) = SockRef::from(socket).set_tcp_user_timeout(Some(patience))
+        {
+            tracing::debug!(%error, "a client that vanishes is noticed late");
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = patience;
+    }
+
+    fn tcp(&self) -> Option<&TcpStream> {
         match self {
-            Socket::Plain(socket) => socket.local_addr().ok(),
-            Socket::Tls(stream) => stream.get_ref().0.local_addr().ok(),
+            Socket::Plain(socket) => Some(socket),
+            Socket::Tls(stream) => Some(stream.get_ref().0),
             Socket::Memory(_) => None,
         }
     }

@@ -1,8 +1,9 @@
 //! `GET /v1/events`: a subscription as server-sent events, for browsers, curl and whatever reads a response by lines.
 //!
 //! Owns: the way from a request to the session that takes its connection over. Promises: a caller without a good
-//! credential or ticket gets no session; what the address says is checked before anything is done; a device's positions
-//! are stored before its stream begins. Must not: write a byte of the stream; the session does, and the head too.
+//! credential or ticket gets no session; what the address says is checked before anything is done; positions for which
+//! an ID has no room are stored before its stream begins. Must not: write a byte of the stream; the session does, and
+//! the head too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use tideline_model::access::Asker;
 use tideline_wire::events::{self, Asked};
 use tideline_wire::{Call, Failure, Incoming, Method, Reason};
 
-/// Answers one request: what comes of it is in `upgraded`, or it is refused. Without either there is nothing to follow.
+/// Answers one request: leaves what it asks for in `upgraded`, refuses it, or says that there is nothing to follow.
 pub(in super::super) async fn serve(
     request: &Request<Streamed>,
     ends: &Ends,
@@ -34,10 +35,7 @@ pub(in super::super) async fn serve(
     if shared.draining.is_cancelled() {
         return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
     }
-    let takes_events = items(request.headers(), ACCEPT).any(|kind| {
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        ["text/event-stream", "text/*", "*/*"].contains(&kind)
-    });
+    let takes_events = items(request.headers(), ACCEPT).any(takes_events);
     if request.headers().contains_key(ACCEPT) && !takes_events {
         return say(StatusCode::NOT_ACCEPTABLE, "it answers text/event-stream");
     }
@@ -49,10 +47,21 @@ pub(in super::super) async fn serve(
             *accepted = Some(accept);
             Answer::default()
         }
-        // A browser comes back after all but this.
+        // After this status an `EventSource` does not come back.
         Ok(None) => super::respond::empty(StatusCode::NO_CONTENT),
         Err(answer) => *answer,
     }
+}
+
+/// Whether a part of `Accept` lets events through.
+fn takes_events(part: &str) -> bool {
+    let (kind, parameters) = part.split_once(';').unwrap_or((part, ""));
+    let is_of = |one: &&str| one.eq_ignore_ascii_case(kind.trim());
+    let is_none = |parameter: &str| {
+        let (name, value) = parameter.split_once('=').unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("q") && value.trim().parse::<f32>() == Ok(0.0)
+    };
+    ["text/event-stream", "text/*", "*/*"].iter().any(is_of) && !parameters.split(';').any(is_none)
 }
 
 async fn begin(
@@ -81,8 +90,6 @@ async fn begin(
     let guard = arrive(headers, ends.peer, shared);
     let guard = guard.map_err(|reached| Box::new(limited(&reached)))?;
     let client = headers.get(USER_AGENT).and_then(|name| name.to_str().ok());
-    let counters = &shared.counters;
-    counters.count(Some(Method::Subscribe), Ok(()), Duration::ZERO);
     Ok(Some(Accept {
         form: shared.dialects.of_events(),
         entered,
@@ -101,15 +108,17 @@ async fn begin(
 const CLIENT_CHARS_MAX: usize = 255;
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
-    let Some(last) = headers.get(LAST_EVENT_ID) else {
-        return Ok(None);
-    };
-    let last = last.to_str();
-    last.map(Some)
-        .map_err(|_| Failure::invalid(events::LAST_EVENT_ID, "not an ID of this stream's events"))
+    let mut all = headers.get_all(events::LAST_EVENT_ID).iter();
+    let refused = |why: &'static str| Failure::invalid(events::LAST_EVENT_ID, why);
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(last), None) => last
+            .to_str()
+            .map(Some)
+            .map_err(|_| refused("not an ID of this stream's events")),
+        (Some(_), Some(_)) => Err(refused("it is there twice")),
+    }
 }
-
-const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The caller, by its headers or a ticket.
 async fn admit(
@@ -120,41 +129,36 @@ async fn admit(
 ) -> Result<(Admitted, Entered, Option<String>), Box<Answer>> {
     let visitor = ends.visitor(headers, shared);
     let refuse = |failure: Failure| Box::new(door::refusal(&failure));
-    let owner = match &asked.ticket {
-        None => None,
-        Some(_) if shows_token(headers) => {
-            let why = "show a ticket or a credential, not both";
-            return Err(refuse(Failure::invalid("ticket", why)));
-        }
-        Some(ticket) => {
-            let refused = || Failure::new(Reason::Unauthenticated).about("ticket");
-            let owner = shared.tickets.take(ticket).ok_or_else(|| {
-                refuse(refused().saying("no such ticket, or no more: each counts once, for 30 s"))
-            })?;
-            Some(owner)
-        }
-    };
+    let ticket = asked.ticket.as_deref();
+    if ticket.is_some() && shows_token(headers) {
+        let why = "show a ticket or a credential, not both";
+        return Err(refuse(Failure::invalid("ticket", why)));
+    }
+    let owner = ticket.map(|ticket| shared.tickets.take(ticket));
     let (admitted, credential) = match (&shared.door, owner) {
-        (Some(door), Some(Owner::Known(credential))) => {
+        (Some(door), owner) => {
+            let judged = match owner {
+                Some(owner) => {
+                    let behind = owner.and_then(Owner::credential);
+                    door.ticketed(behind, visitor, &shared.clock)
+                }
+                None => door.admit(headers, visitor).await,
+            };
+            let credential = judged.map_err(refuse)?;
             let admitted = Admitted::by(shared, door, credential.clone());
-            admitted.check().map_err(refuse)?;
-            visitor
-                .seat
-                .is_of(shared.per_client.holder_of(&credential.identity));
             (admitted, Some(credential))
         }
-        (Some(door), _) => {
-            let credential = door.admit(headers, visitor).await.map_err(refuse)?;
-            (
-                Admitted::by(shared, door, credential.clone()),
-                Some(credential),
-            )
-        }
-        (None, Some(Owner::Believed(user))) => {
+        (None, Some(Some(Owner::Believed(user)))) => {
             visitor.seat.is_of(None);
-            (Admitted::believed(shared, believed(&user), None), None)
+            let asker = Asker::believed(user);
+            (Admitted::believed(shared, asker, None), None)
         }
-        (None, _) => (
+        (None, Some(_)) => {
+            let why = "no such ticket, or no more: each counts once, for 30 s";
+            let refused = Failure::new(Reason::Unauthenticated).about("ticket");
+            return Err(refuse(refused.saying(why)));
+        }
+        (None, None) => (
             rpc::admit(headers, visitor, shared)
                 .await
                 .map_err(Box::new)?,
@@ -172,13 +176,6 @@ async fn admit(
         })?;
     }
     Ok((admitted, entered, user))
-}
-
-fn believed(user: &str) -> Asker {
-    match user {
-        "" => Asker::default(),
-        user => Asker::believed(user),
-    }
 }
 
 /// What the limits of the caller let through.
@@ -199,7 +196,7 @@ fn bounded(admitted: &Admitted, asked: Asked, bytes: usize) -> Result<Asked, Fai
     }
 }
 
-/// Stores what a device says that it has.
+/// Stores what a device says that it has, if an ID has no room for more.
 async fn store(
     admitted: &Admitted,
     asked: &mut Asked,

@@ -1,4 +1,4 @@
-//! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
+//! HTTP on one connection: routes, statuses, and the hand-over to a session.
 //!
 //! Owns: which path answers what, how bodies are read, which pages may call. Promises: heads, bodies and the reading of
 //! responses have deadlines; every refusal has the right status and a line that says why, and arrives whatever the
@@ -152,7 +152,9 @@ async fn serve_http(
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
     };
-    if let Err(error) = ended {
+    if let Err(error) = ended
+        && std::error::Error::source(&error).is_none_or(|why| !why.is::<TakenOver>())
+    {
         tracing::debug!(%error, "an HTTP connection ended early");
     }
     let parts = connection.into_parts();

@@ -4,12 +4,12 @@
 //! stream ends with the last of what it follows. Must not: decide what is pushed, or how; the subscriptions do.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead as _, ReadBuf};
 
-use super::super::outbox::Outbox;
 use super::inbound::Reader;
 use super::subscriptions::response::EventStream;
 pub(in super::super) use super::subscriptions::response::Streaming;
@@ -27,9 +27,12 @@ impl Session {
             reader,
             subscriptions,
             outbox,
+            socket,
             ..
         } = self;
-        *outbox = Outbox::response();
+        // The socket's buffer has room for hours of comments, whether the client is there or not.
+        let options = &shared.options;
+        socket.expect_acknowledgements(options.slow_consumer.max(2 * options.heartbeat));
         *reader = Reader::deaf(shared.inbound.share(None));
         if let Some(user) = &streaming.user {
             caller.asker = Asker::believed(user.as_str());
@@ -42,7 +45,7 @@ impl Session {
         }
         subscriptions.name(caller.who());
         let subscribe = streaming.asked.subscribe.clone();
-        let mut stream = EventStream::new(streaming);
+        let mut stream = EventStream::new(streaming, Arc::clone(shared));
         match subscribe.conversations {
             Some(_) => match conversations::begin(shared, caller, subscriptions, &subscribe) {
                 Ok(_) => stream.begin(outbox),
@@ -74,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Reads and forgets what the client still sends, until it is gone.
+    /// Reads and forgets what the client still sends, until it is gone or that was too much.
     pub(super) fn poll_listen(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let mut waste = [0; WASTE_BYTES];
         for _ in 0..READS_MAX {
@@ -83,6 +86,12 @@ impl Session {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
                 Poll::Ready(_) => return Err(End::Gone),
+            }
+            if let Some(events) = &mut self.subscriptions.events {
+                events.wasted += buffer.filled().len();
+                if events.wasted > WASTE_BYTES_MAX {
+                    return Err(End::Gone);
+                }
             }
         }
         Ok(true)
@@ -102,5 +111,7 @@ impl Session {
 
 /// Read at a time of what nobody wants.
 const WASTE_BYTES: usize = 512;
-/// Of those in one turn.
+/// A client that sends more was not meant to listen.
+const WASTE_BYTES_MAX: usize = 64 << 10;
+/// Of those reads in one turn.
 const READS_MAX: usize = 8;

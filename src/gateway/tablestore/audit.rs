@@ -36,6 +36,9 @@ impl Noted {
             | Request::DeleteDefinedColumn(name, _)
             | Request::DropIndex(name, _) => name,
             Request::CreateIndex(new) => &new.table,
+            Request::CreateSearchIndex(new) => &new.of.table,
+            Request::UpdateSearchIndex(change) => &change.of.table,
+            Request::DeleteSearchIndex(of) => &of.table,
             _ => return None,
         };
         Some(Noted {

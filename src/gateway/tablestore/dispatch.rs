@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::rights::{self, Caller};
 use super::row::{Outcome, refusal};
-use super::{batch, export, row, stream};
+use super::{batch, export, row, search, stream};
 use crate::Shared;
 use tideline_model::Definition;
 use tideline_table::{Table, Tables};
@@ -56,8 +56,14 @@ pub(super) async fn call(
             let dropped = tables.drop_index(&table, &index).await;
             dropped.map(|()| Reply::Done)
         }
-        Request::ListSearchIndex(None) => Ok(Reply::Done),
-        Request::ListSearchIndex(Some(name)) => tables.describe(&name).await.map(|_| Reply::Done),
+        Request::CreateSearchIndex(new) => search::create(tables, new).await,
+        Request::UpdateSearchIndex(change) => search::update(tables, change).await,
+        Request::DeleteSearchIndex(of) => search::delete(tables, of).await,
+        Request::ListSearchIndex(of) => search::list(tables, caller, of.as_deref()).await,
+        Request::DescribeSearchIndex(of) => search::describe((shared, tables), &of).await,
+        Request::Search(search) => search::search((shared, tables), *search).await,
+        Request::ComputeSplits(of) => search::splits((shared, tables), &of).await,
+        Request::ParallelScan(scan) => search::scan((shared, tables), *scan).await,
         Request::GetRow(get) => return row::get((shared, tables), caller, get).await,
         Request::WriteRow(write) => return row::write((shared, tables), write).await,
         Request::BatchGetRow(read) => return batch::read((shared, tables), caller, read).await,

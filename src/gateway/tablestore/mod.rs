@@ -11,6 +11,7 @@ mod export;
 mod rate;
 mod rights;
 mod row;
+mod search;
 mod stream;
 
 use std::collections::HashMap;
@@ -39,6 +40,7 @@ use tideline_base::metrics::Metrics;
 use tideline_base::request::Request as Logged;
 use tideline_model::KeyValue;
 use tideline_model::access::Asker;
+use tideline_search::Searches;
 use tideline_table::{Table, Tables};
 use tideline_wire::tablestore::signature::{
     ContentDigest, SignedHeaders, Signer, answer_headers, verify,
@@ -77,6 +79,7 @@ impl std::fmt::Debug for Credential {
 /// What all requests share.
 pub(super) struct Tablestore {
     pub(super) tables: Tables,
+    searches: Searches,
     credentials: HashMap<String, Credential>,
     instances: Vec<String>,
     refused_indirect: LogLimit,
@@ -86,13 +89,14 @@ pub(super) struct Tablestore {
 
 impl Tablestore {
     pub(super) fn new(
-        tables: Tables,
+        (tables, searches): (Tables, Searches),
         options: &TablestoreOptions,
         metrics: &Metrics,
     ) -> Tablestore {
         let known = options.credentials.iter();
         Tablestore {
             tables,
+            searches,
             credentials: known
                 .map(|known| (known.id.clone(), known.clone()))
                 .collect(),

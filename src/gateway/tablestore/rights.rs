@@ -40,6 +40,13 @@ pub(super) async fn check(
         | Request::AddDefinedColumn(name, _)
         | Request::DeleteDefinedColumn(name, _)
         | Request::DropIndex(name, _) => allow(claim, name, MANAGE),
+        Request::CreateSearchIndex(new) => allow(claim, &new.of.table, MANAGE),
+        Request::UpdateSearchIndex(change) => allow(claim, &change.of.table, MANAGE),
+        Request::DeleteSearchIndex(of) => allow(claim, &of.table, MANAGE),
+        Request::DescribeSearchIndex(of) => allow(claim, &of.table, ANY),
+        Request::Search(search) => allow(claim, &search.of.table, READ),
+        Request::ComputeSplits(of) => allow(claim, &of.table, READ),
+        Request::ParallelScan(scan) => allow(claim, &scan.of.table, READ),
         Request::CreateIndex(new) => {
             allow(claim, &new.table, MANAGE)?;
             allow(claim, &new.index.name, MANAGE)
@@ -71,18 +78,7 @@ pub(super) async fn check(
             inside(tables, claim, batch.transaction)
         }
         Request::StartTransaction(start) => allow(claim, &start.table, WRITE),
-        Request::ExportTable(export) => {
-            allow(claim, &export.table, READ)?;
-            // It tells which rows are gone, and of timelines only their names say whose they were.
-            let Ok(table) = tables.describe(&export.table).await else {
-                return Ok(());
-            };
-            allow_rows(claim, &table)?;
-            match table.is_virtual() && !claim.everywhere().has(Right::Read) {
-                true => Err(refused()),
-                false => Ok(()),
-            }
-        }
+        Request::ExportTable(export) => exported(tables, claim, &export.table).await,
         Request::ListStream(Some(table)) => allow(claim, table, READ),
         Request::DescribeStream(ask) => stream(shared, claim, &ask.stream).await,
         Request::GetShardIterator(ask) => stream(shared, claim, &ask.stream).await,
@@ -94,6 +90,19 @@ pub(super) async fn check(
             inside(tables, claim, Some(*id))
         }
         Request::ListTable | Request::ListStream(None) | Request::ListSearchIndex(None) => Ok(()),
+    }
+}
+
+/// An export tells which rows are gone, and of timelines only their names say whose they were.
+async fn exported(tables: &Tables, claim: &Claim, table: &str) -> Result<(), Failure> {
+    allow(claim, table, READ)?;
+    let Ok(table) = tables.describe(table).await else {
+        return Ok(());
+    };
+    allow_rows(claim, &table)?;
+    match table.is_virtual() && !claim.everywhere().has(Right::Read) {
+        true => Err(refused()),
+        false => Ok(()),
     }
 }
 

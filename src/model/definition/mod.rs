@@ -9,7 +9,10 @@ pub(super) mod options;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, INDEXES_MAX, KEY_COLUMNS_MAX};
+use super::limits::{
+    CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, INDEXES_MAX, KEY_COLUMNS_MAX, SEARCH_INDEXES_MAX,
+};
+use super::search::{InvalidSearch, SearchIndex};
 use super::{
     DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate, Stream,
     StreamSpec, TableOptions,
@@ -75,6 +78,9 @@ pub struct Definition {
     /// Its secondary indexes.
     #[serde(default)]
     pub indexes: Vec<IndexDefinition>,
+    /// Its search indexes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub search_indexes: Vec<SearchIndex>,
     /// Its options.
     pub options: TableOptions,
     /// Its reserved throughput.
@@ -112,6 +118,31 @@ impl Definition {
         match self.indexes.is_empty() {
             true => Ok(()),
             false => self.options.check_indexed(),
+        }
+    }
+
+    /// Checks the table against its search indexes: a row there has one version of a column, and an update does not
+    /// make a part of it live longer.
+    pub fn check_search_indexes(&self) -> Result<(), Error> {
+        let refused = |why| Err(Error::Search(why));
+        if self.search_indexes.len() > SEARCH_INDEXES_MAX {
+            return refused(InvalidSearch::IndexQuota(SEARCH_INDEXES_MAX));
+        }
+        let TableOptions {
+            max_versions,
+            time_to_live_s,
+            allow_update,
+            ..
+        } = self.options;
+        let expires = |index: &SearchIndex| index.time_to_live_s != -1;
+        match self.search_indexes.is_empty() {
+            true => Ok(()),
+            false if max_versions != 1 => refused(InvalidSearch::Versions),
+            false if time_to_live_s != -1 && allow_update => refused(InvalidSearch::TimeToLive),
+            false if allow_update && self.search_indexes.iter().any(expires) => {
+                refused(InvalidSearch::TimeToLive)
+            }
+            false => Ok(()),
         }
     }
 

@@ -69,7 +69,10 @@ pub fn key_of(table: TableId, values: &[KeyValue]) -> Key {
 }
 
 /// The values of a stored key.
-pub(in super::super) fn decode(key: &[u8]) -> Result<Vec<KeyValue>, Malformed> {
+///
+/// # Errors
+/// What is not a key of a row.
+pub fn decode(key: &[u8]) -> Result<Vec<KeyValue>, Malformed> {
     let (_, columns) = split_key(key).ok_or(Malformed)?;
     let mut reader = Reader::new(columns);
     let mut values = Vec::with_capacity(4);

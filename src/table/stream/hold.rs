@@ -138,7 +138,7 @@ impl Tables {
         let (partitions, cursors) = (self.partitions().clone(), self.all_cursors().await?);
         let kept = partitions.map().kept();
         if !kept.is_empty() {
-            let needs = Arc::new(self.needs().await?);
+            let (needs, searched) = (Arc::new(self.needs().await?), self.search_reads().await?);
             let (since_us, readers) = (self.since_us(cursor_hours), self.places_of(&cursors));
             let (mut taken, mut is_full, mut given_up) = (live_bytes, false, Vec::new());
             for id in kept {
@@ -147,12 +147,13 @@ impl Tables {
                 };
                 let bytes: u64 = log.pieces().iter().map(|(_, bytes)| bytes).sum();
                 let (of, ends) = (Arc::clone(&needs), log.position());
+                let is_searched = searched(id);
                 let is_unread = readers
                     .iter()
                     .any(|places| places.get(&id).is_some_and(|at| at.position <= ends));
                 let is_needed = move || {
                     let of_cursors = is_unread && log.since(since_us)? <= ends;
-                    Ok(of_cursors || is_needed(&log, id, &of)?)
+                    Ok(is_searched || of_cursors || is_needed(&log, id, &of)?)
                 };
                 let is_needed = partitions.read_logs(is_needed).await?;
                 is_full |= is_needed && taken + bytes > bytes_max;
@@ -171,10 +172,12 @@ impl Tables {
             self.give_up(move |partitions| partitions.let_go(&given_up))
                 .await?;
         }
+        let searched = self.search_reads().await?;
         let is_named = |id| {
-            cursors
+            let of_cursors = cursors
                 .iter()
-                .any(|cursor| cursor.places.named(id).is_some())
+                .any(|cursor| cursor.places.named(id).is_some());
+            of_cursors || searched(id)
         };
         let forgotten = partitions
             .map()
@@ -261,7 +264,7 @@ fn is_needed(log: &Tail, partition: PartitionId, needs: &Needs) -> Result<bool, 
 }
 
 /// The lowest position above which the pieces come to no more than so many bytes. The newest piece stays.
-fn within(pieces: &[(Position, u64)], bytes_max: u64) -> Position {
+pub(crate) fn within(pieces: &[(Position, u64)], bytes_max: u64) -> Position {
     let mut bytes = 0;
     let mut lowest = Position::ZERO;
     for (at, (first, own)) in pieces.iter().rev().enumerate() {

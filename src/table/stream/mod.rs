@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 pub(super) use cursors::CURSORS;
 pub use cursors::{Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, WEBHOOK};
+pub(super) use hold::within;
 pub(super) use index::Index;
 pub(super) use noted::Noted;
 pub use places::{Place, Places, Scope, in_turn};

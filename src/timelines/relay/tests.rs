@@ -176,9 +176,10 @@ fn open(dir: &std::path::Path) -> Partitions {
     let opened = Partitions::open(dir, options, Arc::new(rules), Arc::new(Clock::system()));
     let partitions = opened.unwrap();
     for partition in partitions.ids() {
-        // There are no streams.
+        // There are no streams, nor search indexes.
         let tail = partitions.tail(partition);
         tail.hold(Holder::Streams, None);
+        tail.hold(Holder::Search, None);
     }
     partitions
 }

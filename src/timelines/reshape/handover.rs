@@ -160,13 +160,14 @@ impl Inner {
         blocking(move || jobs.are_done(&ending).unwrap_or(false)).await
     }
 
-    /// Whether the parents' logs are still read: by the stream of a table, or a named cursor.
+    /// Whether the parents' logs are still read: by the stream of a table, a search index, or a named cursor.
     async fn keeps_logs(&self) -> Result<bool, Error> {
         if faults::is_named("ended_not_held") {
             return Ok(false);
         }
         let has_streams = !self.tables.streams(None).await?.is_empty();
-        Ok(has_streams || !self.tables.all_cursors().await?.is_empty())
+        let is_searched = !self.tables.searched().await?.is_empty();
+        Ok(has_streams || is_searched || !self.tables.all_cursors().await?.is_empty())
     }
 
     /// Closes the parents, and removes their files once nobody reads them any more.

@@ -76,6 +76,10 @@ codes! {
     NotEnoughCapacityUnit "OTSNotEnoughCapacityUnit" 403 "Remaining capacity unit is not enough.";
     /// Reserved throughput was changed just now.
     TooFrequentReservedThroughputAdjustment "OTSTooFrequentReservedThroughputAdjustment" 403 "Capacity unit adjustment is too frequent.";
+    /// No search index of this name.
+    MetaNotMatch "OTSMetaNotMatch" 400 "The search index does not exist.";
+    /// The session of a scan is no longer kept.
+    SessionExpired "OTSSessionExpired" 400 "The session is expired.";
     /// No such table.
     ObjectNotExist "OTSObjectNotExist" 404 "Requested table does not exist.";
     /// The table is being made; SDKs try again.

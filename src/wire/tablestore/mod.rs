@@ -5,6 +5,7 @@
 //! input panics; every refusal is a [`Failure`] with the service's own code, status and text. Must not: do I/O, ask the
 //! clock, know the store.
 
+mod decode;
 mod export;
 mod failure;
 mod fields;
@@ -17,11 +18,13 @@ pub mod proto;
 mod refusal;
 pub mod reply;
 mod request;
+mod search;
 pub mod signature;
 
+pub use decode::Request;
 pub use export::{Export, ExportTable};
 pub use failure::{Code, Failure};
-pub use operation::{Operation, Request};
+pub use operation::Operation;
 pub use reply::Reply;
 pub use request::batch::{BatchGetRow, BatchWriteRow, TableReads, TableWrites};
 pub use request::index::CreateIndex;
@@ -31,6 +34,10 @@ pub use request::stream::{
 };
 pub use request::transaction::StartTransaction;
 pub use request::write::WriteRow;
+pub use search::{
+    CreateSearchIndex, DescribedIndex, FoundPage, NamedIndex, ScanIn, ScannedPage, SearchIn,
+    UpdateSearchIndex,
+};
 
 #[cfg(test)]
 mod tests;

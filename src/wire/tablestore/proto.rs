@@ -246,23 +246,6 @@ pub struct DropIndexRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DropIndexResponse {
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListSearchIndexRequest {
-    #[prost(string, optional, tag = "1")]
-    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SearchIndexInfo {
-    #[prost(string, optional, tag = "1")]
-    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
-    #[prost(string, optional, tag = "2")]
-    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListSearchIndexResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub indices: ::prost::alloc::vec::Vec<SearchIndexInfo>,
-}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PrimaryKeyType {
@@ -1203,6 +1186,837 @@ impl ActionType {
             "PUT_ROW" => Some(Self::PutRow),
             "UPDATE_ROW" => Some(Self::UpdateRow),
             "DELETE_ROW" => Some(Self::DeleteRow),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Query {
+    #[prost(enumeration = "QueryType", optional, tag = "1")]
+    pub r#type: ::core::option::Option<i32>,
+    /// The message that the type names, serialized.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub query: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MatchQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub text: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "3")]
+    pub minimum_should_match: ::core::option::Option<i32>,
+    #[prost(enumeration = "QueryOperator", optional, tag = "4")]
+    pub operator: ::core::option::Option<i32>,
+    #[prost(float, optional, tag = "5")]
+    pub weight: ::core::option::Option<f32>,
+    /// "2", "-1", "75%", "2<75%".
+    #[prost(string, optional, tag = "6")]
+    pub new_minimum_should_match: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MatchPhraseQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub text: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(float, optional, tag = "3")]
+    pub weight: ::core::option::Option<f32>,
+    #[prost(int32, optional, tag = "4")]
+    pub slop: ::core::option::Option<i32>,
+}
+/// Terms and bounds are PlainBuffer variants: type and payload, nothing before them.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TermQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub term: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(float, optional, tag = "3")]
+    pub weight: ::core::option::Option<f32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TermsQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub terms: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(float, optional, tag = "3")]
+    pub weight: ::core::option::Option<f32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RangeQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub range_from: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub range_to: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "4")]
+    pub include_lower: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "5")]
+    pub include_upper: ::core::option::Option<bool>,
+}
+/// Of a prefix, a suffix and a pattern.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PatternQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub pattern: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(float, optional, tag = "3")]
+    pub weight: ::core::option::Option<f32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BoolQuery {
+    #[prost(message, repeated, tag = "1")]
+    pub must_queries: ::prost::alloc::vec::Vec<Query>,
+    #[prost(message, repeated, tag = "2")]
+    pub must_not_queries: ::prost::alloc::vec::Vec<Query>,
+    #[prost(message, repeated, tag = "3")]
+    pub filter_queries: ::prost::alloc::vec::Vec<Query>,
+    #[prost(message, repeated, tag = "4")]
+    pub should_queries: ::prost::alloc::vec::Vec<Query>,
+    #[prost(int32, optional, tag = "5")]
+    pub minimum_should_match: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "6")]
+    pub new_minimum_should_match: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(float, optional, tag = "7")]
+    pub weight: ::core::option::Option<f32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConstScoreQuery {
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<Query>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GeoBoundingBoxQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub top_left: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "3")]
+    pub bottom_right: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GeoDistanceQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub center_point: ::core::option::Option<::prost::alloc::string::String>,
+    /// In metres.
+    #[prost(double, optional, tag = "3")]
+    pub distance: ::core::option::Option<f64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GeoPolygonQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "2")]
+    pub points: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExistsQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScoreSort {
+    #[prost(enumeration = "SortOrder", optional, tag = "1")]
+    pub order: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PrimaryKeySort {
+    #[prost(enumeration = "SortOrder", optional, tag = "1")]
+    pub order: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DocSort {
+    #[prost(enumeration = "SortOrder", optional, tag = "1")]
+    pub order: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FieldSort {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "SortOrder", optional, tag = "2")]
+    pub order: ::core::option::Option<i32>,
+    #[prost(enumeration = "SortMode", optional, tag = "3")]
+    pub mode: ::core::option::Option<i32>,
+    /// Of objects; not decoded yet.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub nested_filter: ::core::option::Option<::prost::bytes::Bytes>,
+    /// A PlainBuffer variant, or the text "_first" or "_last".
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub missing_value: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(string, optional, tag = "6")]
+    pub missing_field: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GeoDistanceSort {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "2")]
+    pub points: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(enumeration = "SortOrder", optional, tag = "3")]
+    pub order: ::core::option::Option<i32>,
+    #[prost(enumeration = "SortMode", optional, tag = "4")]
+    pub mode: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "5")]
+    pub distance_type: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub nested_filter: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Sorter {
+    #[prost(message, optional, tag = "1")]
+    pub field_sort: ::core::option::Option<FieldSort>,
+    #[prost(message, optional, tag = "2")]
+    pub geo_distance_sort: ::core::option::Option<GeoDistanceSort>,
+    #[prost(message, optional, tag = "3")]
+    pub score_sort: ::core::option::Option<ScoreSort>,
+    #[prost(message, optional, tag = "4")]
+    pub pk_sort: ::core::option::Option<PrimaryKeySort>,
+    #[prost(message, optional, tag = "5")]
+    pub doc_sort: ::core::option::Option<DocSort>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Sort {
+    #[prost(message, repeated, tag = "1")]
+    pub sorter: ::prost::alloc::vec::Vec<Sorter>,
+    #[prost(bool, optional, tag = "2")]
+    pub disable_default_pk_sorter: ::core::option::Option<bool>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchQuery {
+    #[prost(int32, optional, tag = "1")]
+    pub offset: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub limit: ::core::option::Option<i32>,
+    #[prost(message, optional, tag = "4")]
+    pub query: ::core::option::Option<Query>,
+    /// This and what else is bytes here is not decoded yet.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub collapse: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "6")]
+    pub sort: ::core::option::Option<Sort>,
+    #[prost(bool, optional, tag = "8")]
+    pub get_total_count: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub token: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub highlight: ::core::option::Option<::prost::bytes::Bytes>,
+    /// -1 = no; else up to how many.
+    #[prost(int32, optional, tag = "13")]
+    pub track_total_count: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "14")]
+    pub filter: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ColumnsToGet {
+    #[prost(enumeration = "ColumnReturnType", optional, tag = "1")]
+    pub return_type: ::core::option::Option<i32>,
+    #[prost(string, repeated, tag = "2")]
+    pub column_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    pub columns_to_get: ::core::option::Option<ColumnsToGet>,
+    /// A SearchQuery, serialized.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub search_query: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", repeated, tag = "5")]
+    pub routing_values: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(int32, optional, tag = "6")]
+    pub timeout_ms: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct SearchHit {
+    #[prost(double, optional, tag = "3")]
+    pub score: ::core::option::Option<f64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchResponse {
+    #[prost(int64, optional, tag = "1")]
+    pub total_hits: ::core::option::Option<i64>,
+    /// Each its own PlainBuffer.
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub rows: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "3")]
+    pub is_all_succeed: ::core::option::Option<bool>,
+    /// As many as rows.
+    #[prost(message, repeated, tag = "5")]
+    pub search_hits: ::prost::alloc::vec::Vec<SearchHit>,
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub next_token: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SingleWordAnalyzerParameter {
+    #[prost(bool, optional, tag = "1")]
+    pub case_sensitive: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "2")]
+    pub delimit_word: ::core::option::Option<bool>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SplitAnalyzerParameter {
+    #[prost(string, optional, tag = "1")]
+    pub delimiter: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FuzzyAnalyzerParameter {
+    #[prost(int32, optional, tag = "1")]
+    pub min_chars: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub max_chars: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VectorOptions {
+    /// 2 = float.
+    #[prost(int32, optional, tag = "1")]
+    pub data_type: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub dimension: ::core::option::Option<i32>,
+    #[prost(enumeration = "VectorMetricType", optional, tag = "3")]
+    pub metric_type: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FieldSchema {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "FieldType", optional, tag = "2")]
+    pub field_type: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "4")]
+    pub analyzer: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bool, optional, tag = "5")]
+    pub index: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "6")]
+    pub enable_sort_and_agg: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "7")]
+    pub store: ::core::option::Option<bool>,
+    #[prost(message, repeated, tag = "8")]
+    pub field_schemas: ::prost::alloc::vec::Vec<FieldSchema>,
+    #[prost(bool, optional, tag = "9")]
+    pub is_array: ::core::option::Option<bool>,
+    /// The message that belongs to the analyzer, serialized.
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub analyzer_parameter: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "11")]
+    pub is_virtual_field: ::core::option::Option<bool>,
+    #[prost(string, repeated, tag = "12")]
+    pub source_field_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "13")]
+    pub date_formats: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(bool, optional, tag = "14")]
+    pub enable_highlighting: ::core::option::Option<bool>,
+    #[prost(message, optional, tag = "15")]
+    pub vector_options: ::core::option::Option<VectorOptions>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct IndexSetting {
+    #[prost(int32, optional, tag = "1")]
+    pub number_of_shards: ::core::option::Option<i32>,
+    #[prost(string, repeated, tag = "2")]
+    pub routing_fields: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "3")]
+    pub routing_partition_size: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct IndexSchema {
+    #[prost(message, repeated, tag = "1")]
+    pub field_schemas: ::prost::alloc::vec::Vec<FieldSchema>,
+    #[prost(message, optional, tag = "2")]
+    pub index_setting: ::core::option::Option<IndexSetting>,
+    #[prost(message, optional, tag = "3")]
+    pub index_sort: ::core::option::Option<Sort>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateSearchIndexRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    pub schema: ::core::option::Option<IndexSchema>,
+    /// An index of which this one takes the name over; refused.
+    #[prost(string, optional, tag = "4")]
+    pub source_index_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// In seconds.
+    #[prost(int32, optional, tag = "5")]
+    pub time_to_live: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateSearchIndexRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// These and the last one are refused.
+    #[prost(string, optional, tag = "3")]
+    pub switch_index_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", repeated, tag = "4")]
+    pub query_flow_weight: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(int32, optional, tag = "5")]
+    pub time_to_live: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", repeated, tag = "6")]
+    pub added_field_schemas: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchIndexRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSearchIndexRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSearchIndexResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub indices: ::prost::alloc::vec::Vec<SearchIndexRequest>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SyncStat {
+    #[prost(enumeration = "SearchPhase", optional, tag = "1")]
+    pub sync_phase: ::core::option::Option<i32>,
+    /// In ns since 1970.
+    #[prost(int64, optional, tag = "2")]
+    pub current_sync_timestamp: ::core::option::Option<i64>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MeteringInfo {
+    #[prost(int64, optional, tag = "1")]
+    pub storage_size: ::core::option::Option<i64>,
+    #[prost(int64, optional, tag = "2")]
+    pub row_count: ::core::option::Option<i64>,
+    #[prost(int64, optional, tag = "3")]
+    pub reserved_read_cu: ::core::option::Option<i64>,
+    #[prost(int64, optional, tag = "4")]
+    pub timestamp: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct IndexStatus {
+    #[prost(enumeration = "IndexStatusEnum", optional, tag = "1")]
+    pub status: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    pub status_description: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DescribeSearchIndexResponse {
+    #[prost(message, optional, tag = "1")]
+    pub schema: ::core::option::Option<IndexSchema>,
+    #[prost(message, optional, tag = "2")]
+    pub sync_stat: ::core::option::Option<SyncStat>,
+    #[prost(message, optional, tag = "3")]
+    pub metering_info: ::core::option::Option<MeteringInfo>,
+    #[prost(int64, optional, tag = "6")]
+    pub create_time: ::core::option::Option<i64>,
+    #[prost(int32, optional, tag = "7")]
+    pub time_to_live: ::core::option::Option<i32>,
+    #[prost(message, optional, tag = "8")]
+    pub index_status: ::core::option::Option<IndexStatus>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchIndexSplitsOptions {
+    #[prost(string, optional, tag = "1")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ComputeSplitsRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub search_index_splits_options: ::core::option::Option<SearchIndexSplitsOptions>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ComputeSplitsResponse {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub session_id: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int32, optional, tag = "2")]
+    pub splits_size: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScanQuery {
+    #[prost(message, optional, tag = "1")]
+    pub query: ::core::option::Option<Query>,
+    #[prost(int32, optional, tag = "2")]
+    pub limit: ::core::option::Option<i32>,
+    /// In seconds.
+    #[prost(int32, optional, tag = "3")]
+    pub alive_time: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub token: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int32, optional, tag = "5")]
+    pub current_parallel_id: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "6")]
+    pub max_parallel: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ParallelScanRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    pub columns_to_get: ::core::option::Option<ColumnsToGet>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub session_id: ::core::option::Option<::prost::bytes::Bytes>,
+    /// A ScanQuery, serialized.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub scan_query: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int32, optional, tag = "6")]
+    pub timeout_ms: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ParallelScanResponse {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub rows: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub next_token: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum QueryType {
+    MatchQuery = 1,
+    MatchPhraseQuery = 2,
+    TermQuery = 3,
+    RangeQuery = 4,
+    PrefixQuery = 5,
+    BoolQuery = 6,
+    ConstScoreQuery = 7,
+    FunctionScoreQuery = 8,
+    NestedQuery = 9,
+    WildcardQuery = 10,
+    MatchAllQuery = 11,
+    GeoBoundingBoxQuery = 12,
+    GeoDistanceQuery = 13,
+    GeoPolygonQuery = 14,
+    TermsQuery = 15,
+    ExistsQuery = 16,
+    KnnVectorQuery = 17,
+    FunctionsScoreQuery = 18,
+    SuffixQuery = 19,
+    DisMaxQuery = 20,
+}
+impl QueryType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::MatchQuery => "MATCH_QUERY",
+            Self::MatchPhraseQuery => "MATCH_PHRASE_QUERY",
+            Self::TermQuery => "TERM_QUERY",
+            Self::RangeQuery => "RANGE_QUERY",
+            Self::PrefixQuery => "PREFIX_QUERY",
+            Self::BoolQuery => "BOOL_QUERY",
+            Self::ConstScoreQuery => "CONST_SCORE_QUERY",
+            Self::FunctionScoreQuery => "FUNCTION_SCORE_QUERY",
+            Self::NestedQuery => "NESTED_QUERY",
+            Self::WildcardQuery => "WILDCARD_QUERY",
+            Self::MatchAllQuery => "MATCH_ALL_QUERY",
+            Self::GeoBoundingBoxQuery => "GEO_BOUNDING_BOX_QUERY",
+            Self::GeoDistanceQuery => "GEO_DISTANCE_QUERY",
+            Self::GeoPolygonQuery => "GEO_POLYGON_QUERY",
+            Self::TermsQuery => "TERMS_QUERY",
+            Self::ExistsQuery => "EXISTS_QUERY",
+            Self::KnnVectorQuery => "KNN_VECTOR_QUERY",
+            Self::FunctionsScoreQuery => "FUNCTIONS_SCORE_QUERY",
+            Self::SuffixQuery => "SUFFIX_QUERY",
+            Self::DisMaxQuery => "DIS_MAX_QUERY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MATCH_QUERY" => Some(Self::MatchQuery),
+            "MATCH_PHRASE_QUERY" => Some(Self::MatchPhraseQuery),
+            "TERM_QUERY" => Some(Self::TermQuery),
+            "RANGE_QUERY" => Some(Self::RangeQuery),
+            "PREFIX_QUERY" => Some(Self::PrefixQuery),
+            "BOOL_QUERY" => Some(Self::BoolQuery),
+            "CONST_SCORE_QUERY" => Some(Self::ConstScoreQuery),
+            "FUNCTION_SCORE_QUERY" => Some(Self::FunctionScoreQuery),
+            "NESTED_QUERY" => Some(Self::NestedQuery),
+            "WILDCARD_QUERY" => Some(Self::WildcardQuery),
+            "MATCH_ALL_QUERY" => Some(Self::MatchAllQuery),
+            "GEO_BOUNDING_BOX_QUERY" => Some(Self::GeoBoundingBoxQuery),
+            "GEO_DISTANCE_QUERY" => Some(Self::GeoDistanceQuery),
+            "GEO_POLYGON_QUERY" => Some(Self::GeoPolygonQuery),
+            "TERMS_QUERY" => Some(Self::TermsQuery),
+            "EXISTS_QUERY" => Some(Self::ExistsQuery),
+            "KNN_VECTOR_QUERY" => Some(Self::KnnVectorQuery),
+            "FUNCTIONS_SCORE_QUERY" => Some(Self::FunctionsScoreQuery),
+            "SUFFIX_QUERY" => Some(Self::SuffixQuery),
+            "DIS_MAX_QUERY" => Some(Self::DisMaxQuery),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum QueryOperator {
+    Or = 1,
+    And = 2,
+}
+impl QueryOperator {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Or => "OR",
+            Self::And => "AND",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OR" => Some(Self::Or),
+            "AND" => Some(Self::And),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SortOrder {
+    Asc = 0,
+    Desc = 1,
+}
+impl SortOrder {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Asc => "SORT_ORDER_ASC",
+            Self::Desc => "SORT_ORDER_DESC",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SORT_ORDER_ASC" => Some(Self::Asc),
+            "SORT_ORDER_DESC" => Some(Self::Desc),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SortMode {
+    Min = 0,
+    Max = 1,
+    Avg = 2,
+}
+impl SortMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Min => "SORT_MODE_MIN",
+            Self::Max => "SORT_MODE_MAX",
+            Self::Avg => "SORT_MODE_AVG",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SORT_MODE_MIN" => Some(Self::Min),
+            "SORT_MODE_MAX" => Some(Self::Max),
+            "SORT_MODE_AVG" => Some(Self::Avg),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ColumnReturnType {
+    ReturnAll = 1,
+    ReturnSpecified = 2,
+    ReturnNone = 3,
+    ReturnAllFromIndex = 4,
+}
+impl ColumnReturnType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::ReturnAll => "RETURN_ALL",
+            Self::ReturnSpecified => "RETURN_SPECIFIED",
+            Self::ReturnNone => "RETURN_NONE",
+            Self::ReturnAllFromIndex => "RETURN_ALL_FROM_INDEX",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RETURN_ALL" => Some(Self::ReturnAll),
+            "RETURN_SPECIFIED" => Some(Self::ReturnSpecified),
+            "RETURN_NONE" => Some(Self::ReturnNone),
+            "RETURN_ALL_FROM_INDEX" => Some(Self::ReturnAllFromIndex),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FieldType {
+    Long = 1,
+    Double = 2,
+    Boolean = 3,
+    Keyword = 4,
+    Text = 5,
+    Nested = 6,
+    GeoPoint = 7,
+    Date = 8,
+    Vector = 9,
+    FuzzyKeyword = 10,
+    Ip = 11,
+    Json = 12,
+    Flattened = 13,
+}
+impl FieldType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Long => "LONG",
+            Self::Double => "DOUBLE",
+            Self::Boolean => "BOOLEAN",
+            Self::Keyword => "KEYWORD",
+            Self::Text => "TEXT",
+            Self::Nested => "NESTED",
+            Self::GeoPoint => "GEO_POINT",
+            Self::Date => "DATE",
+            Self::Vector => "VECTOR",
+            Self::FuzzyKeyword => "FUZZY_KEYWORD",
+            Self::Ip => "IP",
+            Self::Json => "JSON",
+            Self::Flattened => "FLATTENED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LONG" => Some(Self::Long),
+            "DOUBLE" => Some(Self::Double),
+            "BOOLEAN" => Some(Self::Boolean),
+            "KEYWORD" => Some(Self::Keyword),
+            "TEXT" => Some(Self::Text),
+            "NESTED" => Some(Self::Nested),
+            "GEO_POINT" => Some(Self::GeoPoint),
+            "DATE" => Some(Self::Date),
+            "VECTOR" => Some(Self::Vector),
+            "FUZZY_KEYWORD" => Some(Self::FuzzyKeyword),
+            "IP" => Some(Self::Ip),
+            "JSON" => Some(Self::Json),
+            "FLATTENED" => Some(Self::Flattened),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum VectorMetricType {
+    VmEuclidean = 0,
+    VmCosine = 1,
+    VmDotProduct = 2,
+}
+impl VectorMetricType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::VmEuclidean => "VM_EUCLIDEAN",
+            Self::VmCosine => "VM_COSINE",
+            Self::VmDotProduct => "VM_DOT_PRODUCT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "VM_EUCLIDEAN" => Some(Self::VmEuclidean),
+            "VM_COSINE" => Some(Self::VmCosine),
+            "VM_DOT_PRODUCT" => Some(Self::VmDotProduct),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SearchPhase {
+    Full = 1,
+    Incr = 2,
+}
+impl SearchPhase {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Full => "SEARCH_PHASE_FULL",
+            Self::Incr => "SEARCH_PHASE_INCR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SEARCH_PHASE_FULL" => Some(Self::Full),
+            "SEARCH_PHASE_INCR" => Some(Self::Incr),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum IndexStatusEnum {
+    Pending = 1,
+    Failed = 2,
+    Running = 3,
+}
+impl IndexStatusEnum {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Failed => "FAILED",
+            Self::Running => "RUNNING",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PENDING" => Some(Self::Pending),
+            "FAILED" => Some(Self::Failed),
+            "RUNNING" => Some(Self::Running),
             _ => None,
         }
     }

@@ -72,6 +72,7 @@ impl From<Error> for Failure {
                 "Data out of scope of transaction. The row is of another table.",
             ),
             Error::TransactionNotFound => Failure::new(Code::SessionNotExist),
+            Error::Search(why) => why.into(),
             Error::Busy => Failure::new(Code::ServerBusy),
             Error::ShuttingDown => Failure::with(Code::ServerBusy, "The server is shutting down."),
             Error::StorageFull => Failure::with(Code::ServerUnavailable, "The disk is full."),

@@ -12,6 +12,8 @@ use super::proto;
 use super::request::index::index_message;
 use super::request::stream;
 use super::request::stream::{RecordsReply, StreamReply};
+use super::search;
+use super::search::{DescribedIndex, FoundPage, NamedIndex, ScannedPage};
 use tideline_model::{
     ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
 };
@@ -19,7 +21,7 @@ use tideline_model::{
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// It is done: the operations on tables that answer nothing, CommitTransaction. ListSearchIndex: none.
+    /// It is done: the operations on tables and indexes that answer nothing, CommitTransaction.
     Done,
     /// ListTable.
     Tables(Vec<String>),
@@ -47,6 +49,16 @@ pub enum Reply {
     Started(TransactionId),
     /// AbortTransaction, and which.
     Aborted(TransactionId),
+    /// ListSearchIndex.
+    SearchIndexes(Vec<NamedIndex>),
+    /// DescribeSearchIndex.
+    SearchIndex(Box<DescribedIndex>),
+    /// Search.
+    Found(FoundPage),
+    /// ComputeSplits: the session of the scan.
+    Splits(Vec<u8>),
+    /// ParallelScan.
+    Scanned(ScannedPage),
     /// ExportTable.
     Exported(proto::ExportTableResponse),
 }
@@ -127,6 +139,11 @@ impl Reply {
                 let (read, write) = (reply.read, 0);
                 stream::records(reply, consumed(Consumed { read, write })).encode_to_vec()
             }
+            Reply::SearchIndexes(all) => search::listed(all).encode_to_vec(),
+            Reply::SearchIndex(index) => search::described(&index).encode_to_vec(),
+            Reply::Found(page) => search::found(page).encode_to_vec(),
+            Reply::Splits(session) => search::splits(session).encode_to_vec(),
+            Reply::Scanned(page) => search::scanned(page).encode_to_vec(),
             Reply::Exported(page) => page.encode_to_vec(),
             Reply::Aborted(id) => proto::AbortTransactionResponse {
                 transaction_id: id.to_string(),

@@ -1,4 +1,4 @@
-//! The session family: open, renew, close, revoke; what is shown of sessions is in `seen.rs`.
+//! The session family: open, renew, ticket, close, revoke; what is shown of sessions is in `seen.rs`.
 //!
 //! Owns: the calls behind these methods. Promises: a connection's user never changes; somebody else's session and one
 //! that is not there get one answer. Must not: end a connection; the session does, when it is asked to.
@@ -109,17 +109,18 @@ fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
 }
 
 /// A ticket for what the caller has shown.
-pub(in super::super) fn ticket(shared: &Shared, caller: &Caller) -> Work {
-    Work::Now(ticketed(shared, caller))
-}
-
-fn ticketed(shared: &Shared, caller: &Caller) -> Outcome {
+pub(in super::super) fn ticket(shared: &Shared, caller: &Caller) -> Outcome {
     let owner = match &shared.door {
         None => Owner::Believed(caller.asker.user().to_owned()),
-        Some(_) => {
+        Some(door) => {
             let of_session = caller.live.as_ref().and_then(|live| live.credential());
             let shown = of_session.or_else(|| caller.shown.as_deref().cloned());
-            Owner::Known(shown.ok_or(Reason::Unauthenticated)?)
+            let shown = shown.ok_or(Reason::Unauthenticated)?;
+            // The client that shows the ticket need not show the certificate.
+            if door.authority.needs_certificate(&shown) {
+                return Err(Failure::new(Reason::Forbidden).saying(BOUND));
+            }
+            Owner::Known(shown)
         }
     };
     let holder = shared.per_client.holder(&caller.asker);
@@ -130,6 +131,10 @@ fn ticketed(shared: &Shared, caller: &Caller) -> Outcome {
         expires_at: shared.clock.now_ms() + life_ms,
     }))
 }
+
+/// What is said to a key that counts only with its certificate.
+const BOUND: &str =
+    "no ticket for a key that counts only with its certificate: use one without --certificate";
 
 /// Whether two identities are of one user, or of keys of one name that act for the same user.
 pub(crate) fn is_same_caller(one: &Identity, other: &Identity) -> bool {

@@ -24,6 +24,7 @@ use crate::outbox::Outbox;
 use tideline_timelines::feed::Watch;
 use tideline_timelines::people::{OwnPosition, OwnSide, Place};
 use tideline_timelines::timeline::{Error, Timelines};
+use tideline_wire::events::ID_GROWS_MAX;
 use tideline_wire::timelines::sync;
 use tideline_wire::timelines::sync::{Following, Start, SubscribedMany};
 use tideline_wire::{Ended, Failure, Push, Reason, Reply, push};
@@ -58,10 +59,8 @@ pub(in super::super) fn begin(
     let (at, watch) = subscriptions.open(&shared.feed, &Timelines::own_side(&user));
     subscriptions.conversations = Some(Box::new(Conversations {
         asked: Asked {
-            asker: subscriptions.asker(caller),
-            limit: request.limit,
             create: false,
-            with: request.with.iter().copied().collect(),
+            ..subscriptions.asked(caller, request)
         },
         rewind: request
             .rewind
@@ -79,8 +78,6 @@ pub(in super::super) fn begin(
     })))
 }
 
-/// Timelines of which one event tells: its ID grows by as many.
-const EVENT_PLACES_MAX: usize = 8;
 /// Conversations that are followed together.
 const CONVERSATIONS_MAX: usize = 10_000;
 
@@ -160,7 +157,12 @@ impl Subscriptions {
                 Err(too_many(&self.share, full).reason)
             } else {
                 let (at, watch) = self.follow(&shared.feed, &timeline);
-                Ok((at, watch, conversations.start(place)))
+                let said = self.events.as_ref().and_then(|one| one.start(&timeline));
+                Ok((
+                    at,
+                    watch,
+                    said.unwrap_or_else(|| conversations.start(place)),
+                ))
             };
             wanted.push(Wanted { timeline, place });
         }
@@ -187,10 +189,7 @@ impl Subscriptions {
                 asked,
                 wanted: wanted.into_iter(),
                 is_quiet: true,
-                shown_max: match self.events {
-                    Some(_) => EVENT_PLACES_MAX,
-                    None => usize::MAX,
-                },
+                id_bytes_max: self.events.as_ref().map_or(usize::MAX, |_| ID_GROWS_MAX),
             }));
         }
         self.conversations = Some(conversations);

@@ -23,20 +23,24 @@ use crate::dispatch::wait::too_many;
 use crate::dispatch::{Caller, Outcome};
 use crate::form::Form;
 use crate::outbox::Outbox;
-use tideline_model::access::Asker;
 use tideline_timelines::feed::Watch;
 use tideline_wire::timelines::sync;
 use tideline_wire::timelines::sync::{Following, Start, SubscribedMany};
 use tideline_wire::{Actual, Failure, Method, Push, Reason, Reply};
 
 impl Subscriptions {
-    /// The caller's asker, as the one that all its subscriptions share.
-    pub(in super::super) fn asker(&mut self, caller: &Caller) -> Arc<Asker> {
+    /// What a subscribe asks for, with the caller's asker as the one that all its subscriptions share.
+    pub(super) fn asked(&mut self, caller: &Caller, request: &sync::Subscribe) -> Asked {
         let asker = caller.asking(Method::Subscribe);
         if *self.asker != asker {
             self.asker = Arc::new(asker);
         }
-        Arc::clone(&self.asker)
+        Asked {
+            asker: Arc::clone(&self.asker),
+            limit: request.limit,
+            create: request.create,
+            with: request.with.iter().copied().collect(),
+        }
     }
 
     /// Whether many timelines are still to be read and pushed.
@@ -64,7 +68,8 @@ impl Subscriptions {
         if !goes_on {
             return opened;
         }
-        if !many.more || !many.timelines.is_empty() {
+        // A stream has said an ID, which may be of timelines that have nothing to tell.
+        if self.events.is_some() || !many.more || !many.timelines.is_empty() {
             outbox.push(form.push(&Push::Subscribed(many)));
         }
         opened
@@ -111,15 +116,10 @@ pub(in super::super) fn begin(
     subscriptions: &mut Subscriptions,
     request: sync::Subscribe,
 ) -> Pending {
-    let asked = Asked {
-        asker: subscriptions.asker(caller),
-        limit: request.limit,
-        create: request.create,
-        with: request.with.iter().copied().collect(),
-    };
     if request.conversations.is_some() {
         return conversations::begin(shared, caller, subscriptions, &request).into();
     }
+    let asked = subscriptions.asked(caller, &request);
     let start = request.start();
     if let Some(timeline) = request.timeline {
         return one(shared, subscriptions, asked, &timeline, start);
@@ -144,12 +144,7 @@ pub(in super::super) fn follow(
     subscriptions: &mut Subscriptions,
     request: sync::Subscribe,
 ) {
-    let asked = Asked {
-        asker: subscriptions.asker(caller),
-        limit: request.limit,
-        create: request.create,
-        with: request.with.iter().copied().collect(),
-    };
+    let asked = subscriptions.asked(caller, &request);
     let count = request.timelines.as_ref().map_or(0, BTreeMap::len);
     subscriptions.slots.expect(count);
     let rest = rest(shared, subscriptions, asked, request.timelines);
@@ -182,7 +177,7 @@ fn rest(
         asked,
         wanted: wanted.collect::<Vec<_>>().into_iter(),
         is_quiet: false,
-        shown_max: usize::MAX,
+        id_bytes_max: usize::MAX,
     })
 }
 

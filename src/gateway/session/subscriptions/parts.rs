@@ -12,8 +12,8 @@ use crate::Shared;
 use crate::dispatch::shape::page_bytes;
 use crate::dispatch::subscribe::{Asked, Room, quietly, subscribe};
 use tideline_timelines::feed::{ChangeReader, Subscription, Watch};
-use tideline_wire::Reason;
 use tideline_wire::timelines::sync::{Start, SubscribedOne};
+use tideline_wire::{Reason, events};
 
 /// Names a place for a subscription; the generation differs from that of later ones in the same slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub(in super::super) struct Rest {
     pub(in super::super) wanted: std::vec::IntoIter<Wanted>,
     /// The client does not hear of those where nothing is new.
     pub(in super::super) is_quiet: bool,
-    /// Of so many the client hears in one frame.
-    pub(in super::super) shown_max: usize,
+    /// An event's ID grows by about so many bytes in one frame.
+    pub(in super::super) id_bytes_max: usize,
 }
 
 /// One of them: its place, or why it is refused.
@@ -69,6 +69,8 @@ pub(in super::super) struct Part {
     pub(in super::super) timeline: String,
     /// `None` = there is nothing to tell.
     pub(in super::super) shown: Option<SubscribedOne>,
+    /// It begins without a position: the client named none, and its device has none stored.
+    pub(in super::super) is_new: bool,
     /// `None` = it was refused before it had a place.
     pub(in super::super) at: Option<Opening>,
     pub(in super::super) subscription: Option<Subscription>,
@@ -93,10 +95,10 @@ impl Rest {
         let bytes_max = page_bytes(&self.shared.options.limits);
         let mut bytes = bytes_max;
         let mut parts = Vec::new();
-        let mut shown = 0;
+        let mut id_bytes = 0;
         while bytes > PART_BYTES
             && parts.len() < PARTS_MAX
-            && shown < self.shown_max
+            && id_bytes < self.id_bytes_max
             && let Some(wanted) = self.wanted.next()
         {
             let room = Room {
@@ -105,7 +107,9 @@ impl Rest {
             };
             let part = self.part(wanted, room).await;
             bytes = bytes.saturating_sub(part.bytes());
-            shown += usize::from(part.shown.is_some());
+            if part.says_place() {
+                id_bytes += events::place_bytes(&part.timeline);
+            }
             let is_cut = part.is_cut();
             parts.push(part);
             if is_cut {
@@ -120,6 +124,7 @@ impl Rest {
         let mut part = Part {
             timeline,
             shown: None,
+            is_new: false,
             at: None,
             subscription: None,
         };
@@ -131,6 +136,7 @@ impl Rest {
             }
         };
         part.at = Some(at);
+        part.is_new = start.after.is_none();
         if self.is_quiet {
             watch = match quietly(&self.shared, &self.asked, &start, watch).await {
                 Ok(subscription) => {
@@ -156,6 +162,12 @@ impl Rest {
 }
 
 impl Part {
+    /// Whether a stream of events says the client's place in it. It also does so where nothing is there yet: a client
+    /// that comes back gets what has come since.
+    pub(super) fn says_place(&self) -> bool {
+        self.shown.is_some() || self.is_new
+    }
+
     /// Nothing of what it has had room.
     fn is_cut(&self) -> bool {
         match &self.shown {

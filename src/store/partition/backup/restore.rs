@@ -79,7 +79,7 @@ pub fn restore(
             let copied = Restore::of(source, target, false)?.copied(&manifest, point)?;
             Ok((copied, secrets))
         });
-        // A file with other bytes is why the rest may have failed, and is what has to be said.
+        // If a file has other bytes, the error names that: it may be why the rest has failed, too.
         let checked = checked.join().unwrap_or_else(|panic| resume_unwind(panic));
         checked.and(copied)
     })?;

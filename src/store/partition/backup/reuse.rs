@@ -30,11 +30,6 @@ impl Before {
         Before { path, manifest }
     }
 
-    /// Its folder.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// What it has of a partition.
     pub(super) fn partition(&self, id: PartitionId) -> Option<BackupPartition> {
         let mut partitions = self.manifest.partitions.iter();
@@ -73,7 +68,7 @@ impl Before {
         let kept = log.pieces();
         let first = kept.first().map_or(Position::ZERO, |(first, _)| *first);
         let folder = log_folder(id);
-        let there = LocalStorage::read_only(&self.path.join(&folder)).ok();
+        let there = LocalStorage::read_only(self.path.join(&folder)).ok();
         let there = there.and_then(|storage| log::segment_firsts(&storage).ok());
         let trimmed = there.unwrap_or_default().into_iter();
         let listed = trimmed.filter_map(|begins| {

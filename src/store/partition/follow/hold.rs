@@ -9,7 +9,7 @@ use tideline_base::ids::Position;
 pub use tideline_model::server::Holder;
 
 /// How many holders there are.
-const HOLDERS: usize = 4;
+const HOLDERS: usize = 5;
 
 /// The position of a holder that needs nothing of the log.
 const NOTHING: Position = Position(u64::MAX);
@@ -60,6 +60,7 @@ impl Hold {
             Holder::Streams,
             Holder::Reshape,
             Holder::Backup,
+            Holder::Search,
         ];
         let above = |holder| Position(self.above[holder as usize].load(Ordering::Acquire));
         let all = all.map(|holder| (holder, above(holder)));

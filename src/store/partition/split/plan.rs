@@ -197,7 +197,7 @@ mod tests {
                         prop_assert!(outcome.children.contains(&new));
                         prop_assert!(map.share(new).unwrap().begins > tail[&old]);
                         let known = |id| (id == old).then_some(Position(7));
-                        let others = |id| known(id).or(Some(Position(9)).filter(|_| outcome.parents.contains(&id)));
+                        let others = |id| known(id).or_else(|| outcome.parents.contains(&id).then_some(Position(9)));
                         prop_assert_eq!(map.inherited(others).get(&new).copied(), Some(Position(7)));
                     } else {
                         prop_assert_eq!(old, new);

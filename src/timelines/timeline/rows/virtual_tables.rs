@@ -127,6 +127,7 @@ fn table(
         primary_key: key.iter().map(key_column).collect(),
         defined_columns: columns.iter().map(column).collect(),
         indexes: Vec::new(),
+        search_indexes: Vec::new(),
         options: TableOptions::default(),
         reserved: Throughput::default(),
         created_us: 0,

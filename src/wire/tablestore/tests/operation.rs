@@ -843,6 +843,58 @@ fn many_empty_fields_are_refused_before_they_are_made() {
     assert_eq!(failure.status(), 413);
 }
 
+#[test]
+fn parts_of_a_search_are_counted_before_they_are_made() {
+    let sort = proto::Sort {
+        sorter: vec![proto::Sorter::default(); 33],
+        ..Default::default()
+    };
+    let query = proto::SearchQuery {
+        sort: Some(sort),
+        ..Default::default()
+    };
+    let message = |names: usize, query: proto::SearchQuery| proto::SearchRequest {
+        search_query: Some(query.encode_to_vec().into()),
+        columns_to_get: Some(proto::ColumnsToGet {
+            column_names: vec![String::new(); names],
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    // Before what else is wrong with it.
+    let sorters = refused(Operation::Search, &message(0, query));
+    assert_eq!(sorters, "The sorters must be in range: [0, 32].");
+    let many = proto::GeoDistanceSort {
+        points: vec![String::new(); 3_201],
+        ..Default::default()
+    };
+    let sorter = proto::Sorter {
+        geo_distance_sort: Some(many),
+        ..Default::default()
+    };
+    let sort = proto::Sort {
+        sorter: vec![sorter],
+        ..Default::default()
+    };
+    let query = proto::SearchQuery {
+        sort: Some(sort),
+        ..Default::default()
+    };
+    let points = refused(Operation::Search, &message(0, query));
+    assert_eq!(points, "The points must be in range: [0, 3200].");
+    let names = message(1_025, proto::SearchQuery::default());
+    let text = "The column_names must be in range: [0, 1024].";
+    assert_eq!(refused(Operation::Search, &names), text);
+    assert_eq!(refused(Operation::ParallelScan, &names), text);
+    let nothing = proto::UpdateSearchIndexRequest {
+        table_name: Some("t".to_owned()),
+        index_name: Some("i".to_owned()),
+        ..Default::default()
+    };
+    let text = "UpdateSearchIndex has nothing to change.";
+    assert_eq!(refused(Operation::UpdateSearchIndex, &nothing), text);
+}
+
 /// Makes a good request a bad one.
 type Spoil = fn(&mut proto::CreateTableRequest);
 

@@ -103,6 +103,7 @@ fn a_table_is_told_whole() {
         }],
         defined_columns: Vec::new(),
         indexes: Vec::new(),
+        search_indexes: Vec::new(),
         options: TableOptions {
             max_versions: 3,
             ..TableOptions::default()

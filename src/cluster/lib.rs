@@ -1,0 +1,32 @@
+//! What the nodes of a cluster decide about one log that they share: who may write to it, what was acknowledged, who
+//! may answer reads, and when a node must stop.
+//!
+//! Owns: these decisions, as functions of events and time. Promises: no frame is acknowledged by two nodes, or lost,
+//! doubled or reordered; a read under a lease shows every write that was acknowledged before it; a node stops, and says
+//! why, rather than go on with another history. Must not: have a socket, a thread or a clock. A driver brings a
+//! [`Node`] its events, and does its commands in order. No server is such a driver yet; the worlds in `tests/` are.
+//!
+//! docs/INTERNALS.md, "A cluster's decisions", shows the way of one frame through these files.
+
+mod attach;
+mod frame;
+pub mod guards;
+mod halt;
+mod lease;
+mod node;
+mod place;
+mod plant;
+pub mod rebuild;
+mod settle;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use attach::StreamFacts;
+pub use frame::{Claim, Content, Draft, Genesis, Sealed};
+pub use halt::Halt;
+pub use lease::{ReadProof, SteadyMs};
+pub use node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading};
+pub use place::{Place, RECENT_MAX};
+pub use settle::Answer;
+pub use watch::Beat;

@@ -1,0 +1,140 @@
+//! What a node does because of time, other nodes and persons: claims, beats, resignations, looks.
+//!
+//! Owns: when a node wants to write a control frame, and which. Promises: a claim is wanted only behind everything that
+//! is known to be in the log. Must not: judge frames; `stream.rs` does.
+
+use tideline_base::ids::Position;
+
+use super::{Command, Node, Role};
+use crate::frame::{Claim, Content};
+use crate::lease::{ReadProof, SteadyMs};
+use crate::watch::{BEAT_MS, Beat};
+
+impl Node {
+    /// The connection to the stream's servers is new, or the consumer ended without being dropped: the stream may be
+    /// another one by now.
+    pub fn connected(&mut self, now: SteadyMs) {
+        if self.stopped().is_none() {
+            self.attach.doubt(self.place.ends(), now);
+            self.commands.push(Command::Follow(self.place.position));
+        }
+    }
+
+    /// Another node said something. `wall_ms` is the time of day here.
+    pub fn heard(&mut self, beat: &Beat, now: SteadyMs, wall_ms: u64) {
+        // A node with a directory from before a rebuild may have more, and its frames count no longer.
+        let is_same_log = beat.log == self.place.log && beat.began == self.place.began;
+        if !is_same_log || beat.node == self.options.node {
+            return;
+        }
+        self.watch.heard(beat, &self.place, now, wall_ms);
+        // An owner has all of the log but its frame in flight. If another node has more, there is another owner, or the
+        // stream is another one.
+        let in_flight = u64::from(self.sending.is_some());
+        let is_more = beat.stored.0 > self.place.position.0 + in_flight;
+        if self.owns() && (beat.term > self.place.term || is_more) {
+            self.attach.doubt(self.place.ends(), now);
+        }
+        self.ahead = self.ahead.max(beat.stored);
+    }
+
+    /// The link to a node broke, and a new one is refused.
+    pub fn refused(&mut self, node: &str) {
+        self.watch.refused(node, &self.place);
+    }
+
+    /// A person wants this node to own the log. It claims when it has taken all frames that it knows of.
+    pub fn take_over(&mut self) {
+        self.is_wanted = !self.owns();
+    }
+
+    /// Hands the log over: no read is answered from now on, and no further batch is taken.
+    pub fn resign(&mut self, to: Option<String>) {
+        if self.role == Role::Owner {
+            self.role = Role::Resigning(to);
+        }
+    }
+
+    /// Time has passed. `wall_ms` is the time of day.
+    pub fn tick(&mut self, now: SteadyMs, wall_ms: u64) {
+        if self.stopped().is_some() {
+            return;
+        }
+        if self.watch.is_stalled() {
+            self.attach.hurry(now);
+        }
+        let look = self.attach.tick(&self.place, self.watch.stored(), now);
+        if let Some((number, positions)) = look {
+            self.commands.push(Command::Look { number, positions });
+        }
+        if let Some(settle) = &mut self.sending {
+            let step = settle.tick(now);
+            self.follow_step(step, now);
+        }
+        self.acknowledge(now);
+        if self.ahead > self.place.position && self.sending.is_none() {
+            self.ask(now);
+        }
+        if self.sending.is_none() && now >= self.pause_until && self.attach.is_right() {
+            let wanted = self.wanted(now);
+            let draft = wanted.map(|content| self.place.draft(content));
+            self.commands.extend(draft.map(Command::Seal));
+        }
+        if self.said.is_none_or(|said| now.since(said) >= BEAT_MS) {
+            self.said = Some(now);
+            let beat = self.beat(now, wall_ms);
+            self.commands.push(Command::Say(beat));
+        }
+    }
+
+    /// The control frame that this node wants to write now.
+    fn wanted(&self, now: SteadyMs) -> Option<Content> {
+        let (attested, attested_at) = self.attested;
+        let frames = self.place.position.0 - attested.0;
+        let is_old = now.since(attested_at) >= self.options.attest_ms;
+        match &self.role {
+            Role::Resigning(to) => Some(Content::Resign { to: to.clone() }),
+            Role::Owner if self.place.is_ended => None,
+            Role::Owner if self.wants_beat => Some(Content::Beat),
+            Role::Owner if frames >= self.options.attest_frames || frames > 0 && is_old => {
+                let digest = self.place.digest;
+                Some(Content::Attest { digest })
+            }
+            Role::Follower if self.may_claim(now) => Some(Content::Claim(self.claim())),
+            _ => None,
+        }
+    }
+
+    fn may_claim(&self, now: SteadyMs) -> bool {
+        let place = &self.place;
+        let has_all = self.ahead <= place.position;
+        let is_open = place.began > Position::ZERO && !place.is_ended;
+        let is_due = || self.options.is_automatic && self.watch.is_due(place, now);
+        let is_off = self.watch.is_off(now);
+        let is_asked = self.is_wanted || self.is_invited;
+        is_open && !is_off && has_all && (is_asked || is_due())
+    }
+
+    pub(super) fn claim(&self) -> Claim {
+        let has_lease = self.options.read_proof == ReadProof::Lease;
+        Claim {
+            node: self.options.node.clone(),
+            boot: self.options.boot,
+            lease_ms: u32::from(has_lease) * self.options.read_lease_ms,
+        }
+    }
+
+    fn beat(&self, now: SteadyMs, wall_ms: u64) -> Beat {
+        let waited = self.sending.as_ref();
+        Beat {
+            log: self.place.log,
+            began: self.place.began,
+            node: self.options.node.clone(),
+            term: self.place.term,
+            is_owner: self.owns(),
+            stored: self.place.position,
+            stalled_ms: waited.map_or(0, |settle| settle.waited_ms(now)),
+            wall_ms,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Bugs that the simulation plants, to show that it finds them.
+//!
+//! Owns: their list, and which of them is planted in the running test. Promises: outside of this crate's tests there is
+//! none. Must not: do anything; each has its effect where `is_planted` asks for it.
+
+/// A planted bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code))]
+pub(crate) enum Plant {
+    // Of a node's driver and its machine: these are planted in `tests/world/`.
+    /// A claim goes out without an expected sequence, and its ack counts wherever it was stored.
+    ClaimAnywhere,
+    /// A write is acknowledged when its frame is sent.
+    AckBeforeStored,
+    /// A resend has other bytes.
+    OtherBytes,
+    /// What other nodes say to be in the stream does not reach the node.
+    HeardIgnored,
+    /// A machine that stands still has a clock that stands still, too: a lease knows nothing of such a pause.
+    ClockStops,
+
+    // Of the decisions.
+    /// A send without an answer counts as not written.
+    SilenceIsFailure,
+    /// A direct get that finds no frame counts as "not written".
+    AbsenceIsFailure,
+    /// A follower takes the next frame that comes, whatever its position.
+    SkipsGap,
+    /// Frames of a lower term take effect.
+    NoVoidRule,
+    /// A new owner waits as long as the lease is, without a margin for the rates of clocks.
+    NoMargin,
+    /// A new owner does not wait.
+    NoHold,
+    /// A lease never lapses.
+    LeaseForEver,
+    /// A lease counts from the ack.
+    LeaseFromAck,
+    /// A resignation ends the wait for all earlier leases, not only for its owner's.
+    ResignEndsAll,
+    /// A successor waits by its own setting of the lease.
+    OwnLease,
+    /// An owner that resigns goes on to answer until its frame is stored.
+    ResignLate,
+    /// A look finds every stream right.
+    NoAttach,
+    /// After a restart, a node does not wait for leases of before.
+    WokenFree,
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Plant>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(test)]
+pub(crate) fn plant(what: Option<Plant>) {
+    PLANTED.set(what);
+}
+
+#[cfg(test)]
+pub(crate) fn is_planted(what: Plant) -> bool {
+    PLANTED.get() == Some(what)
+}
+
+#[cfg(not(test))]
+pub(crate) const fn is_planted(_: Plant) -> bool {
+    false
+}

@@ -1,0 +1,218 @@
+//! A node driven by hand, step by step: what the worlds would not show by themselves.
+//!
+//! Owns: single moments, each with its commands. Promises: no randomness. Must not: repeat what `seeds.rs` holds for
+//! all worlds.
+
+use tideline_base::ids::{HistoryId, Position};
+
+use super::{genesis, seal};
+use crate::attach::StreamFacts;
+use crate::frame::{Claim, Content, Genesis, Sealed};
+use crate::halt::Halt;
+use crate::lease::{ReadProof, SteadyMs};
+use crate::node::{Command, Node, Options, Reading};
+use crate::place::Place;
+use crate::settle::Answer;
+use crate::watch::Beat;
+
+/// Node b at a log's begin, with the log beside it.
+struct Bed {
+    node: Node,
+    log: Place,
+    now: u64,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let log = Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 0);
+        let options = Options {
+            node: "b".to_owned(),
+            boot: 2,
+            genesis: genesis(),
+            read_proof: ReadProof::Lease,
+            read_lease_ms: 500,
+            is_automatic: false,
+            owner_silence_ms: 800,
+            attest_frames: 4_096,
+            attest_ms: 60_000,
+        };
+        let node = Node::new(options, log.clone(), SteadyMs(0));
+        let mut bed = Bed { node, log, now: 0 };
+        bed.others(Content::Genesis(genesis()));
+        bed
+    }
+
+    /// Another node's frame comes.
+    fn others(&mut self, content: Content) -> Vec<Command> {
+        let frame = seal(self.log.draft(content), 0);
+        self.log.take(&frame, false);
+        self.comes(frame)
+    }
+
+    fn comes(&mut self, frame: Sealed) -> Vec<Command> {
+        let now = SteadyMs(self.now);
+        self.node.received(frame.position, frame, now);
+        self.node.commands()
+    }
+
+    /// Time passes; every look finds what the node has.
+    fn tick(&mut self, ms: u64) -> Vec<Command> {
+        self.now += ms;
+        self.node.tick(SteadyMs(self.now), self.now);
+        let commands = self.node.commands();
+        for command in &commands {
+            if let Command::Look { number, positions } = command {
+                let had: Vec<_> = self.node.place().ends().collect();
+                let crc = |at: &Position| had.iter().find(|one| one.0 == *at).map(|one| one.1);
+                let facts = StreamFacts {
+                    number: *number,
+                    first: Position(1),
+                    last: self.node.place().position,
+                    genesis: Some(genesis()),
+                    crcs: positions.iter().map(crc).collect(),
+                };
+                self.node.looked(&facts, SteadyMs(self.now));
+            }
+        }
+        let more = self.node.commands();
+        commands.into_iter().chain(more).collect()
+    }
+
+    /// The draft of a control frame among commands.
+    fn sealed(commands: &[Command]) -> Option<Sealed> {
+        commands.iter().find_map(|command| match command {
+            Command::Seal(draft) => Some(seal(draft.clone(), 1)),
+            _ => None,
+        })
+    }
+
+    /// Sends a frame, which is stored at once.
+    fn stores(&mut self, frame: Sealed) -> Vec<Command> {
+        let (position, now) = (frame.position, SteadyMs(self.now));
+        assert!(self.node.send(frame.clone(), now));
+        self.log.take(&frame, false);
+        self.node.answered(position, Answer::Stored(position), now);
+        self.node.commands()
+    }
+}
+
+fn claim(node: &str, lease_ms: u32) -> Content {
+    Content::Claim(Claim {
+        node: node.to_owned(),
+        boot: 1,
+        lease_ms,
+    })
+}
+
+#[test]
+fn a_claim_is_answered_when_the_lease_that_it_names_is_over() {
+    let mut bed = Bed::new();
+    bed.others(claim("a", 1_000));
+    bed.tick(10);
+    bed.others(Content::Batch);
+    bed.node.take_over();
+    bed.tick(10);
+    let claim = Bed::sealed(&bed.tick(10)).expect("it has all that is there");
+    assert_eq!((claim.position, claim.term), (Position(4), 2));
+    assert!(bed.stores(claim).contains(&Command::Own));
+    bed.tick(10);
+    let draft = bed
+        .node
+        .draft(Content::Batch)
+        .expect("it may write at once");
+    bed.stores(seal(draft, 2));
+    // The batch below the claim came at 10 ms: the other's lease may last until 1,110 by the slowest clock.
+    assert_eq!(bed.node.read(SteadyMs(50), SteadyMs(50)), Reading::Wait);
+    let before = bed.tick(1_111 - bed.now);
+    assert!(
+        !before
+            .iter()
+            .any(|one| matches!(one, Command::Acknowledge(_)))
+    );
+    let after = bed.tick(1);
+    assert!(after.contains(&Command::Acknowledge(Position(5))));
+}
+
+#[test]
+fn a_deposed_owner_names_what_was_not_written() {
+    let mut bed = Bed::new();
+    bed.node.take_over();
+    bed.tick(10);
+    let claim_of_b = Bed::sealed(&bed.tick(10)).expect("nobody owns");
+    bed.stores(claim_of_b);
+    bed.tick(10);
+    let draft = bed.node.draft(Content::Batch).expect("it owns");
+    assert!(bed.node.send(seal(draft, 3), SteadyMs(bed.now)));
+    let commands = bed.others(claim("a", 500));
+    assert!(commands.contains(&Command::Moved(Some(Position(3)))));
+    assert!(!bed.node.owns() && bed.node.draft(Content::Batch).is_none());
+}
+
+#[test]
+fn an_invitation_ends_with_the_next_claim() {
+    let mut bed = Bed::new();
+    bed.others(claim("a", 500));
+    let to = Some("b".to_owned());
+    bed.others(Content::Resign { to });
+    bed.tick(10);
+    assert!(Bed::sealed(&bed.tick(10)).is_some());
+    bed.others(claim("c", 500));
+    assert!(Bed::sealed(&bed.tick(10)).is_none());
+}
+
+#[test]
+fn beats_of_before_a_rebuild_do_not_count() {
+    let mut bed = Bed::new();
+    let mut beat = Beat {
+        log: HistoryId([7; 16]),
+        began: Position(9),
+        node: "a".to_owned(),
+        term: 7,
+        is_owner: false,
+        stored: Position(900),
+        stalled_ms: 0,
+        wall_ms: 0,
+    };
+    bed.node.take_over();
+    bed.node.heard(&beat, SteadyMs(0), 0);
+    bed.tick(10);
+    assert!(Bed::sealed(&bed.tick(10)).is_some());
+    // A node of this log has more, and this comes before a claim.
+    beat.began = Position(1);
+    bed.node.heard(&beat, SteadyMs(20), 20);
+    assert!(Bed::sealed(&bed.tick(10)).is_none());
+}
+
+#[test]
+fn a_node_says_why_it_stops() {
+    let mut bed = Bed::new();
+    bed.others(claim("a", 500));
+    let digest = bed.node.place().digest;
+    bed.others(Content::Attest { digest });
+    assert_eq!(bed.node.stopped(), None);
+    let digest = digest ^ 1;
+    let stopped = bed.others(Content::Attest { digest });
+    let position = Position(4);
+    assert_eq!(stopped, [Command::Stop(Halt::Digest { position })]);
+
+    let log = Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 0);
+    let theirs = Genesis {
+        cluster: "theirs".to_owned(),
+        ..genesis()
+    };
+    let mut bed = Bed::new();
+    bed.comes(seal(log.draft(Content::Genesis(theirs)), 0));
+    let what = "another cluster";
+    assert_eq!(bed.node.stopped(), Some(&Halt::Foreign { what }));
+
+    // Three copies of a frame that are all wrong.
+    let mut bed = Bed::new();
+    bed.others(claim("a", 500));
+    let mut wrong = seal(bed.log.draft(Content::Batch), 4);
+    wrong.previous_crc ^= 1;
+    for _ in 0..3 {
+        assert_eq!(bed.node.stopped(), None);
+        bed.comes(wrong.clone());
+    }
+    assert!(matches!(bed.node.stopped(), Some(Halt::Damaged { .. })));
+}

@@ -1,0 +1,271 @@
+//! Pages of a search: the first rows in some order behind some place, and how many match.
+//!
+//! Owns: the walk over what matches. Promises: memory for the rows of one page and what lies before it, and for no
+//! others, within a bound; past the deadline it says that it has not seen all. Must not: read a row's columns.
+
+mod memory;
+mod order;
+mod part;
+mod token;
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::mem::{size_of, size_of_val, take};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::BytesColumn;
+use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
+
+pub(crate) use memory::{Memory, OF_ONE_MAX, Share, Short};
+pub(crate) use order::{Order, SortValue};
+use part::{Rank, SegmentPart};
+pub(crate) use token::{Page, PageToken};
+
+use crate::deadline::Deadline;
+use crate::index::layout::KEY;
+
+/// What is collected.
+pub(crate) struct Top {
+    pub(crate) order: Arc<Order>,
+    /// So many rows.
+    pub(crate) limit: usize,
+    /// Only what comes behind this.
+    pub(crate) after: Option<Vec<SortValue>>,
+    /// When it has to be done.
+    pub(crate) deadline: Arc<Deadline>,
+    /// What it may hold.
+    pub(crate) share: Arc<Share>,
+    /// The first rows of the segments that are through.
+    pub(crate) best: Arc<Mutex<Vec<Hit>>>,
+}
+
+/// A row that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Hit {
+    pub(crate) key: Vec<u8>,
+    /// By the order's parts.
+    pub(crate) values: Vec<SortValue>,
+    pub(crate) score: Option<f32>,
+}
+
+impl Hit {
+    /// What it takes.
+    fn bytes(&self) -> usize {
+        let texts = self.values.iter().filter_map(|value| value.text.as_ref());
+        let texts: usize = texts.map(Vec::len).sum();
+        size_of::<Hit>() + size_of_val(&self.values[..]) + self.key.len() + texts
+    }
+}
+
+/// The rows that were found, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) hits: Vec<Hit>,
+    /// How many match, those before the page too.
+    pub(crate) count: u64,
+    pub(crate) is_all: bool,
+    /// Whether more rows match behind them.
+    pub(crate) is_more: bool,
+    /// It could not hold all that it needs.
+    pub(crate) short: Option<Short>,
+}
+
+impl Collector for Top {
+    type Fruit = Found;
+    type Child = TopOfSegment;
+
+    fn for_segment(
+        &self,
+        ordinal: SegmentOrdinal,
+        segment: &SegmentReader,
+    ) -> tantivy::Result<TopOfSegment> {
+        let parts = self.order.parts().iter();
+        let parts = parts.map(|part| SegmentPart::new(part, ordinal, segment));
+        let parts = parts.collect::<tantivy::Result<Vec<_>>>()?;
+        let after = self.after.as_ref().map(|after| {
+            let ranks = parts
+                .iter()
+                .zip(after)
+                .map(|(part, after)| part.rank_of(after));
+            ranks.collect::<tantivy::Result<Vec<_>>>()
+        });
+        Ok(TopOfSegment {
+            keys: segment.fast_fields().bytes(KEY)?,
+            has_score: self.order.has_score(),
+            after: after.transpose()?,
+            limit: self.limit,
+            deadline: Arc::clone(&self.deadline),
+            heap: BinaryHeap::new(),
+            ranks: Vec::with_capacity(parts.len()),
+            parts,
+            count: 0,
+            order: Arc::clone(&self.order),
+            share: Arc::clone(&self.share),
+            best: Arc::clone(&self.best),
+            held: 0,
+            short: None,
+        })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        self.order.has_score()
+    }
+
+    fn merge_fruits(&self, segments: Vec<tantivy::Result<Found>>) -> tantivy::Result<Found> {
+        let mut found = Found {
+            is_all: !self.deadline.was_over(),
+            ..Found::default()
+        };
+        for segment in segments {
+            let segment = segment?;
+            found.count += segment.count;
+            found.short = found.short.or(segment.short);
+        }
+        found.hits = take(&mut *self.best.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(found)
+    }
+}
+
+/// The same of one segment.
+pub(crate) struct TopOfSegment {
+    parts: Vec<SegmentPart>,
+    keys: Option<BytesColumn>,
+    has_score: bool,
+    after: Option<Vec<Rank>>,
+    limit: usize,
+    deadline: Arc<Deadline>,
+    /// The worst on top.
+    heap: BinaryHeap<Candidate>,
+    /// Of the row that is looked at.
+    ranks: Vec<Rank>,
+    count: u64,
+    order: Arc<Order>,
+    share: Arc<Share>,
+    best: Arc<Mutex<Vec<Hit>>>,
+    /// Bytes of the heap.
+    held: usize,
+    short: Option<Short>,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    ranks: Vec<Rank>,
+    row: DocId,
+    score: Score,
+}
+
+impl Candidate {
+    fn place(&self) -> (&[Rank], DocId) {
+        (&self.ranks, self.row)
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl SegmentCollector for TopOfSegment {
+    type Fruit = tantivy::Result<Found>;
+
+    fn collect(&mut self, row: DocId, score: Score) {
+        if self.short.is_some() || self.deadline.is_over() {
+            return;
+        }
+        self.count += 1;
+        if self.limit == 0 {
+            return;
+        }
+        self.ranks.clear();
+        self.ranks
+            .extend(self.parts.iter().map(|part| part.rank(row, score)));
+        if self
+            .after
+            .as_ref()
+            .is_some_and(|after| self.ranks <= *after)
+        {
+            return;
+        }
+        if self.heap.len() == self.limit {
+            match self.heap.peek_mut() {
+                Some(mut worst) if (&self.ranks[..], row) < worst.place() => {
+                    worst.ranks.clone_from(&self.ranks);
+                    (worst.row, worst.score) = (row, score);
+                }
+                _ => {}
+            }
+            return;
+        }
+        let bytes = size_of::<Candidate>() + size_of_val(&self.ranks[..]);
+        self.held += bytes;
+        if let Err(short) = self.share.take(bytes) {
+            self.short = Some(short);
+            return;
+        }
+        self.heap.push(Candidate {
+            ranks: self.ranks.clone(),
+            row,
+            score,
+        });
+    }
+
+    fn harvest(mut self) -> tantivy::Result<Found> {
+        let rows = take(&mut self.heap).into_sorted_vec();
+        let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in rows {
+            if self.short.is_some() {
+                break;
+            }
+            let hit = self.hit(&row)?;
+            self.short = self.share.take(hit.bytes()).err();
+            best.push(hit);
+        }
+        self.share.give(self.held);
+        best.sort_by(|one, other| self.order.compare(&one.values, &other.values));
+        let end = self.limit.min(best.len());
+        for gone in best.drain(end..) {
+            self.share.give(gone.bytes());
+        }
+        Ok(Found {
+            count: self.count,
+            short: self.short,
+            ..Found::default()
+        })
+    }
+}
+
+impl TopOfSegment {
+    /// A row as it is outside of the segment.
+    fn hit(&self, found: &Candidate) -> tantivy::Result<Hit> {
+        let mut key = Vec::new();
+        if let Some(keys) = &self.keys
+            && let Some(ordinal) = keys.term_ords(found.row).next()
+        {
+            keys.ord_to_bytes(ordinal, &mut key)?;
+        }
+        let values = self.parts.iter().zip(&found.ranks);
+        Ok(Hit {
+            key,
+            values: values
+                .map(|(part, rank)| part.value_of(*rank))
+                .collect::<tantivy::Result<_>>()?,
+            score: self.has_score.then_some(found.score),
+        })
+    }
+}

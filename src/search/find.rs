@@ -1,0 +1,394 @@
+//! Searching: the way of one search from its words to rows.
+//!
+//! Owns: the steps of Search and ParallelScan. Promises: rows are shown as they are when they are read, and those that
+//! are gone by then are left out; whatever was not waited for or not looked at is said. Must not: decide rights.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tantivy::Searcher;
+
+use tideline_base::faults;
+use tideline_base::ids::{PartitionId, Position, TableId};
+use tideline_model::search::{
+    Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort, Sorter, Total,
+};
+use tideline_model::{Error, RowSink, Selection};
+use tideline_table::{Table, key_values};
+
+use crate::collect::{
+    Found, Hit, OF_ONE_MAX, Order, Page, PageToken, Share, Short, SortValue, Top,
+};
+use crate::deadline::Deadline;
+use crate::follow::{Snapshot, since};
+use crate::index::layout::Layout;
+use crate::query::{Compiled, compile, living, with_key};
+use crate::searches::Searches;
+
+/// The rows of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hits<Rows> {
+    /// In order, each with its score if rows are sorted by it.
+    pub rows: Vec<(Rows, Option<f32>)>,
+    /// How many rows match, if it was asked for.
+    pub total: Option<u64>,
+    /// Whether everything was waited for and looked at.
+    pub is_all: bool,
+    /// Behind which the next page goes on; `None` = that was all.
+    pub next: Option<Vec<u8>>,
+}
+
+/// How long a search may take, if its caller does not say, and at most.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT_MAX: Duration = Duration::from_secs(30);
+/// Rows of a page with columns that are not in the index.
+const LIMIT_OF_TABLE: usize = 100;
+/// A page ends after so many bytes of rows; so many are read at a time.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Between two looks whether an index is open.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a search waits for rows that were there before its index. They may take longer than any caller waits.
+const BUILDING_WAIT: Duration = Duration::from_secs(1);
+
+/// A search that was checked against its index.
+struct Checked {
+    index: TableId,
+    layout: Layout,
+    query: Query,
+    compiled: Compiled,
+    order: Arc<Order>,
+    page: Page,
+    /// Rows before the page, and of it.
+    offset: usize,
+    limit: usize,
+    /// Only rows whose newest version is not older, ms since 1970.
+    since_ms: Option<i64>,
+    deadline: Arc<Deadline>,
+}
+
+impl Searches {
+    /// Searches in an index of a table as it is described now.
+    pub async fn search<Rows: RowSink>(
+        &self,
+        table: &Arc<Table>,
+        index: &str,
+        search: Search,
+    ) -> Result<Hits<Rows>, Error> {
+        let index = self.definition(table, index)?;
+        let (began, figures) = (Instant::now(), &self.inner.figures);
+        let selection = selection(table, index, &search.columns)?;
+        if search.limit > LIMIT_OF_TABLE && !is_of_index(table, index, &search.columns) {
+            let range = InvalidSearch::Range("limit", 0, LIMIT_OF_TABLE);
+            return Err(Error::Search(range));
+        }
+        // A page by score of an index that has no order does not go on.
+        let goes_on =
+            search.sort.is_some() || search.token.is_some() || !index.schema.order.is_empty();
+        let counts = search.total == Total::All;
+        let layout = Layout::new(&index.schema);
+        let page = match &search.token {
+            None => Page::first(index.schema.sort(search.sort)),
+            Some(_) if search.sort.is_some() => {
+                return Err(Error::Search(InvalidSearch::WithToken("sort")));
+            }
+            Some(token) => {
+                PageToken::read(token, index.id, &search.query, &layout).map_err(Error::Search)?
+            }
+        };
+        let (of, window) = ((&**table, index), (search.offset, search.limit));
+        let checked = self.checked(of, layout, search.query, page, window, search.timeout_ms)?;
+        let (snapshot, is_covered) = self.covered(&checked).await;
+        if !is_covered {
+            // The index may have been deleted meanwhile.
+            let table = self.inner.tables.describe(&table.name).await?;
+            self.definition(&table, &index.name)?;
+        }
+        let found = match snapshot {
+            Some(snapshot) => self.found(&checked, snapshot).await?,
+            None => Found::default(),
+        };
+        let total = counts.then_some(found.count);
+        let is_all = found.is_all && is_covered;
+        let (rows, read) = self.rows(table, &found, &selection).await?;
+        if read < found.hits.len() && !goes_on {
+            return Err(Error::Search(InvalidSearch::Memory(PAGE_BYTES_MAX >> 20)));
+        }
+        let is_more = found.is_more || read < found.hits.len();
+        let next = found.hits[..read].last().filter(|_| is_more && goes_on);
+        let next = next.map(|hit| checked.behind(hit));
+        figures.searches.increment(1);
+        figures.incomplete.increment(u64::from(!is_all));
+        figures.seconds.record(began.elapsed().as_secs_f64());
+        Ok(Hits {
+            rows,
+            total,
+            is_all,
+            next,
+        })
+    }
+
+    /// Begins a scan of an index: returns its session.
+    pub fn begin_scan(&self, table: &Table, index: &str) -> Result<Vec<u8>, Error> {
+        let index = self.definition(table, index)?;
+        self.inner.scans.begin(index.id, self.holder)
+    }
+
+    /// Does a step of a scan: a step with rows has a token, the last one has neither.
+    pub async fn scan<Rows: RowSink>(
+        &self,
+        table: &Arc<Table>,
+        index: &str,
+        scan: Scan,
+    ) -> Result<Hits<Rows>, Error> {
+        let index = self.definition(table, index)?;
+        let selection = selection(table, index, &scan.columns)?;
+        let alive = Duration::from_millis(scan.alive_ms);
+        let layout = Layout::new(&index.schema);
+        let page = match &scan.token {
+            None => Page::first(Sort {
+                sorters: vec![Sorter::Key { is_desc: false }],
+                keys_last: true,
+            }),
+            Some(token) => {
+                PageToken::read(token, index.id, &scan.query, &layout).map_err(Error::Search)?
+            }
+        };
+        let (of, window) = ((&**table, index), (0, scan.limit));
+        let checked = self.checked(of, layout, scan.query, page, window, scan.timeout_ms)?;
+        let scans = &self.inner.scans;
+        let kept = match &scan.session {
+            Some(session) => scans.step(session, index.id, alive)?,
+            None => None,
+        };
+        let (snapshot, is_covered) = match kept {
+            Some(snapshot) => (Some(snapshot), true),
+            None => self.covered(&checked).await,
+        };
+        let snapshot = snapshot.filter(|_| is_covered).ok_or(Error::Busy)?;
+        if let Some(session) = &scan.session {
+            scans.keep(session, snapshot.clone());
+        }
+        let found = self.found(&checked, snapshot).await?;
+        self.inner.figures.searches.increment(1);
+        if !found.is_all {
+            return Err(Error::Busy);
+        }
+        let (rows, read) = self.rows(table, &found, &selection).await?;
+        let next = found.hits[..read].last().map(|hit| checked.behind(hit));
+        if let (None, Some(session)) = (&next, &scan.session) {
+            scans.end(session);
+        }
+        Ok(Hits {
+            rows,
+            total: None,
+            is_all: true,
+            next,
+        })
+    }
+
+    /// A search, if its index can do it.
+    fn checked(
+        &self,
+        (table, index): (&Table, &SearchIndex),
+        layout: Layout,
+        query: Query,
+        page: Page,
+        (offset, limit): (usize, usize),
+        timeout_ms: Option<u64>,
+    ) -> Result<Arc<Checked>, Error> {
+        let deadline = Arc::new(Deadline::new(until(timeout_ms)));
+        let compiled = compile(&layout, &deadline, &query).map_err(Error::Search)?;
+        let order = Order::new(&layout, &page.sort).map_err(Error::Search)?;
+        let since_ms = since(table, index, self.inner.tables.search_ms());
+        Ok(Arc::new(Checked {
+            index: index.id,
+            compiled: living(&layout, compiled, since_ms),
+            layout,
+            query,
+            order: Arc::new(order),
+            page,
+            offset,
+            limit,
+            since_ms,
+            deadline,
+        }))
+    }
+
+    /// What an index shows, and whether it has all that was answered before this call. Waits for that, until the
+    /// search's deadline at most.
+    async fn covered(&self, checked: &Checked) -> (Option<Snapshot>, bool) {
+        let partitions = self.inner.tables.search_source();
+        let tails: Vec<(PartitionId, Position)> = partitions
+            .ids()
+            .map(|id| (id, partitions.tail(id).position()))
+            .collect();
+        let waits = self.inner.options.waits && !faults::is_named("search_waits_not");
+        let deadline = tokio::time::Instant::from_std(checked.deadline.at);
+        let running = async {
+            loop {
+                match self.running(checked.index) {
+                    Some(running) => return running,
+                    None => tokio::time::sleep(LOOK_EVERY).await,
+                }
+            }
+        };
+        let Ok(running) = tokio::time::timeout_at(deadline, running).await else {
+            return (None, false);
+        };
+        let mut seen = running.seen.clone();
+        if waits {
+            running.ask();
+            // A follower that has ended shows what it has.
+            let covers = async {
+                let _ = seen.wait_for(|seen| seen.0.is_some()).await;
+                let built = seen.wait_for(|seen| !seen.is_building());
+                let built = tokio::time::timeout(BUILDING_WAIT, built).await;
+                if built.is_ok_and(|built| built.is_ok()) {
+                    let _ = seen.wait_for(|seen| seen.covers(&tails)).await;
+                }
+            };
+            let _ = tokio::time::timeout_at(deadline, covers).await;
+        }
+        let seen = Arc::clone(&seen.borrow());
+        let is_covered = seen.0.as_ref().is_some_and(|shown| {
+            shown.place.is_whole(checked.since_ms) && (!waits || seen.covers(&tails))
+        });
+        let snapshot = seen.0.as_ref().map(|shown| shown.snapshot.clone());
+        (snapshot, is_covered)
+    }
+
+    /// Runs a search.
+    async fn found(&self, checked: &Arc<Checked>, snapshot: Snapshot) -> Result<Found, Error> {
+        let searcher = snapshot.searcher.clone();
+        let (until, share) = (checked.deadline.at, self.inner.memory.share());
+        let checked = Arc::clone(checked);
+        let found = self.run(until, move || checked.run(&searcher, share)).await;
+        if let Err(Error::Unavailable(_)) = &found {
+            snapshot.fail();
+        }
+        let found = found?;
+        let refused = match found.short {
+            None => return Ok(found),
+            Some(Short::Own) => Error::Search(InvalidSearch::Memory(OF_ONE_MAX >> 20)),
+            Some(Short::All) => Error::Busy,
+        };
+        self.inner.figures.refused.increment(1);
+        Err(refused)
+    }
+
+    /// The rows of a page, as many as it may have bytes; and of how many hits these are.
+    async fn rows<Rows: RowSink>(
+        &self,
+        table: &Arc<Table>,
+        found: &Found,
+        selection: &Selection,
+    ) -> Result<(Vec<(Rows, Option<f32>)>, usize), Error> {
+        let (mut rows, mut read, mut bytes) = (Vec::new(), 0, 0);
+        // Partitions are read one after the other: a row that comes before its place in the page waits here.
+        let mut by_key = BTreeMap::new();
+        for hit in &found.hits {
+            if bytes >= PAGE_BYTES_MAX {
+                break;
+            }
+            let key = key_values(&hit.key);
+            let key = key.map_err(|_| Error::Unavailable("a key of a search index".to_owned()))?;
+            if !by_key.contains_key(&key) {
+                let rest = found.hits[read..].iter();
+                let rest = rest.filter_map(|hit| key_values(&hit.key).ok());
+                let rest = rest.filter(|key| !by_key.contains_key(key));
+                let rest: Vec<_> = rest.collect();
+                let tables = &self.inner.tables;
+                let some = tables.rows_now::<Rows>(table, rest, selection, PAGE_BYTES_MAX);
+                let some = some.await?.into_iter();
+                by_key.extend(some.map(|now| (now.key, (now.row, now.bytes))));
+            }
+            let (row, size) = by_key.remove(&key).unwrap_or_default();
+            rows.extend(row.map(|row| (row, hit.score)));
+            (read, bytes) = (read + 1, bytes + size);
+        }
+        Ok((rows, read))
+    }
+}
+
+impl Checked {
+    fn run(&self, searcher: &Searcher, share: Share) -> tantivy::Result<Found> {
+        let whole = self.offset + self.limit;
+        let share = Arc::new(share);
+        let mut after = self.page.after.clone();
+        if let Some(key) = &self.page.key {
+            // Where the row is by now, if it is there.
+            let row = with_key(&self.layout, self.compiled.box_clone(), key);
+            let found = searcher.search(&row, &self.top(1, None, &share))?;
+            let mut hits = found.hits.into_iter();
+            after = hits.next().map(|hit| hit.values).or(after);
+        }
+        // One more, to know whether there is more.
+        let limit = if self.limit == 0 { 0 } else { whole + 1 };
+        let mut found = searcher.search(&self.compiled, &self.top(limit, after, &share))?;
+        found.is_more = found.hits.len() > whole;
+        found.hits.truncate(whole);
+        found.hits.drain(..self.offset.min(found.hits.len()));
+        Ok(found)
+    }
+
+    fn top(&self, limit: usize, after: Option<Vec<SortValue>>, share: &Arc<Share>) -> Top {
+        Top {
+            order: Arc::clone(&self.order),
+            limit,
+            after,
+            deadline: Arc::clone(&self.deadline),
+            share: Arc::clone(share),
+            best: Arc::default(),
+        }
+    }
+
+    /// The token of what comes behind a row.
+    fn behind(&self, hit: &Hit) -> Vec<u8> {
+        PageToken::behind(self.index, &self.query, &self.page.sort, hit)
+    }
+}
+
+fn until(timeout_ms: Option<u64>) -> Instant {
+    let timeout = timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+    Instant::now() + timeout.min(TIMEOUT_MAX)
+}
+
+/// What of the rows is read.
+fn selection(table: &Table, index: &SearchIndex, columns: &Columns) -> Result<Selection, Error> {
+    // A column of the key makes every row qualify.
+    let key = table.primary_key[0].name.clone();
+    let newest = Selection::newest(Some(1))?;
+    match columns {
+        Columns::All => Ok(newest),
+        Columns::None => newest.of(vec![key]),
+        Columns::These(names) => {
+            let mut names = names.clone();
+            names.push(key);
+            newest.of(names)
+        }
+        Columns::OfIndex => {
+            let own = index
+                .schema
+                .fields
+                .iter()
+                .filter(|field| field.source.is_none());
+            let mut names: Vec<String> = own.map(|field| field.name.clone()).collect();
+            names.push(key);
+            newest.of(names)
+        }
+    }
+}
+
+/// Whether all columns that are wanted are in the index.
+fn is_of_index(table: &Table, index: &SearchIndex, columns: &Columns) -> bool {
+    let is_key = |name: &String| table.primary_key.iter().any(|column| column.name == *name);
+    match columns {
+        Columns::None | Columns::OfIndex => true,
+        Columns::All => false,
+        Columns::These(names) => {
+            let mut names = names.iter();
+            names.all(|name| is_key(name) || index.schema.field(name).is_ok())
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Search indexes of tables.
+//!
+//! Owns: the files of indexes, what follows the logs for them, and searches in them. Promises: a search sees every
+//! write that was answered before it, or says that it does not; an index that is damaged or too far behind is made
+//! anew, never passed over. Must not: write a row, or be in the way of one. Alone names tantivy.
+
+mod analyze;
+mod collect;
+mod deadline;
+mod find;
+mod follow;
+mod index;
+mod query;
+mod scans;
+mod searches;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+pub use find::Hits;
+pub use searches::{Options, Searches, Standing};
+pub use verify::{StoredSource, VerifiedSearch, verify_search};

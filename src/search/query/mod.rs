@@ -1,0 +1,232 @@
+//! From a query to the engine's.
+//!
+//! Owns: what each query means for each type of field. Promises: a query that an index can't answer is refused before
+//! anything runs; whatever is no text scores its weight. Must not: run one.
+
+mod geo;
+mod guarded;
+mod pattern;
+mod value;
+mod words;
+
+use std::cell::Cell;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tantivy::Term;
+use tantivy::query::{
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery,
+    Occur, Query as Engine, RangeQuery, TermQuery,
+};
+use tantivy::schema::IndexRecordOption;
+
+use tideline_model::Value;
+use tideline_model::search::{ASKED_BYTES_MAX, Bool, FieldType, InvalidSearch, Query};
+
+use crate::deadline::Deadline;
+use crate::index::layout::Layout;
+use guarded::Guarded;
+pub(crate) use value::term_of_key;
+
+/// A query of the engine.
+pub(crate) type Compiled = Box<dyn Engine>;
+
+/// What a query is compiled for.
+struct Scope<'s> {
+    layout: &'s Layout,
+    deadline: &'s Arc<Deadline>,
+    /// What its texts may have yet, all together.
+    words: Cell<usize>,
+    text_bytes: Cell<usize>,
+}
+
+/// The engine's query for one of an index, which ends at a deadline.
+pub(crate) fn compile(
+    layout: &Layout,
+    deadline: &Arc<Deadline>,
+    query: &Query,
+) -> Result<Compiled, InvalidSearch> {
+    let scope = Scope {
+        layout,
+        deadline,
+        words: Cell::new(words::WORDS_MAX),
+        text_bytes: Cell::new(ASKED_BYTES_MAX),
+    };
+    compiled(&scope, query)
+}
+
+fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch> {
+    let layout = scope.layout;
+    Ok(match query {
+        Query::All => Box::new(AllQuery),
+        Query::Terms {
+            field,
+            values,
+            weight,
+        } => {
+            let placed = layout.field(field)?;
+            placed.searched("term query")?;
+            let terms = values.iter().map(|value| placed.term(value, "term query"));
+            let terms = terms.collect::<Result<Vec<_>, _>>()?;
+            constant(any_of(terms), *weight)
+        }
+        Query::Range { field, from, to } => constant(range(layout, field, from, to)?, 1.0),
+        Query::Prefix {
+            field,
+            prefix,
+            weight,
+        } => constant(pattern::prefix(layout.field(field)?, prefix)?, *weight),
+        Query::Wildcard {
+            field,
+            pattern,
+            weight,
+        } => {
+            let placed = layout.field(field)?;
+            constant(pattern::wildcard(scope, placed, pattern)?, *weight)
+        }
+        Query::Suffix {
+            field,
+            suffix,
+            weight,
+        } => {
+            let placed = layout.field(field)?;
+            constant(pattern::suffix(scope, placed, suffix)?, *weight)
+        }
+        Query::Match(asked) => words::matches(scope, layout.field(&asked.field)?, asked)?,
+        Query::Phrase {
+            field,
+            text,
+            slop,
+            weight,
+        } => words::phrase(scope, layout.field(field)?, (text, *slop), *weight)?,
+        Query::Bool(parts) => bool_query(scope, parts)?,
+        Query::Constant(inner) => constant(compiled(scope, inner)?, 1.0),
+        Query::Exists { field } => {
+            let number = &layout.field(field)?.number;
+            let term = Term::from_field_text(layout.has, number);
+            constant(of_term(term), 1.0)
+        }
+        Query::GeoBox { .. } | Query::GeoDistance { .. } | Query::GeoPolygon { .. } => {
+            constant(geo::points(scope, query)?, 1.0)
+        }
+    })
+}
+
+/// Of what a query finds, only rows whose newest version is from this time on, ms since 1970.
+pub(crate) fn living(layout: &Layout, query: Compiled, since_ms: Option<i64>) -> Compiled {
+    let Some(since_ms) = since_ms else {
+        return query;
+    };
+    let from = Bound::Included(Term::from_field_i64(layout.version, since_ms));
+    let lives: Compiled = Box::new(RangeQuery::new(from, Bound::Unbounded));
+    let both = vec![(Occur::Must, query), (Occur::Must, constant(lives, 0.0))];
+    Box::new(BooleanQuery::new(both))
+}
+
+/// Of what a query finds, the row with a key, with its score.
+pub(crate) fn with_key(layout: &Layout, query: Compiled, key: &[u8]) -> Compiled {
+    let row = constant(of_term(term_of_key(layout, key)), 0.0);
+    Box::new(BooleanQuery::new(vec![
+        (Occur::Must, Box::new(Guarded(query))),
+        (Occur::Must, row),
+    ]))
+}
+
+/// Rows whose newest version is from before a time, ms since 1970.
+pub(crate) fn older(layout: &Layout, since_ms: i64) -> Compiled {
+    let to = Bound::Excluded(Term::from_field_i64(layout.version, since_ms));
+    Box::new(RangeQuery::new(Bound::Unbounded, to))
+}
+
+/// The same rows, all with this score.
+fn constant(query: Compiled, score: f32) -> Compiled {
+    Box::new(ConstScoreQuery::new(query, score))
+}
+
+/// What has a term.
+fn of_term(term: Term) -> Compiled {
+    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+}
+
+/// What has one of some terms.
+fn any_of(mut terms: Vec<Term>) -> Compiled {
+    terms.sort_unstable();
+    terms.dedup();
+    if terms.len() == 1 {
+        return of_term(terms.swap_remove(0));
+    }
+    let terms = terms.into_iter().map(of_term);
+    Box::new(BooleanQuery::union(terms.collect()))
+}
+
+fn range(
+    layout: &Layout,
+    field: &str,
+    from: &Option<(Value, bool)>,
+    to: &Option<(Value, bool)>,
+) -> Result<Compiled, InvalidSearch> {
+    let placed = layout.field(field)?;
+    placed.searched("range query")?;
+    if placed.field.kind == FieldType::GeoPoint {
+        return Err(placed.no("range query"));
+    }
+    let bound = |of: &Option<(Value, bool)>| match of {
+        None => Ok(Bound::Unbounded),
+        Some((value, is_in)) => {
+            let term = placed.term(value, "range query")?;
+            Ok::<_, InvalidSearch>(match is_in {
+                true => Bound::Included(term),
+                false => Bound::Excluded(term),
+            })
+        }
+    };
+    match (bound(from)?, bound(to)?) {
+        (Bound::Unbounded, Bound::Unbounded) => {
+            Ok(of_term(Term::from_field_text(layout.has, &placed.number)))
+        }
+        // The engine has no such range over its columns of flags.
+        (from, to) if placed.field.kind == FieldType::Boolean => {
+            Ok(Box::new(InvertedIndexRangeQuery::new(from, to)))
+        }
+        (from, to) => Ok(Box::new(RangeQuery::new(from, to))),
+    }
+}
+
+fn bool_query(scope: &Scope<'_>, parts: &Bool) -> Result<Compiled, InvalidSearch> {
+    let mut clauses = Vec::new();
+    let mut add = |occur: Occur, queries: &[Query], scores: bool| {
+        for query in queries {
+            let query = compiled(scope, query)?;
+            let query = match occur {
+                Occur::MustNot => Box::new(Guarded(constant(query, 0.0))),
+                _ if scores => query,
+                _ => constant(query, 0.0),
+            };
+            clauses.push((occur, query));
+        }
+        Ok::<_, InvalidSearch>(())
+    };
+    add(Occur::Must, &parts.must, true)?;
+    add(Occur::Must, &parts.filter, false)?;
+    add(Occur::MustNot, &parts.must_not, false)?;
+    let others = parts.must.len() + parts.filter.len() + parts.must_not.len();
+    let minimum = match &parts.minimum {
+        Some(minimum) => minimum.of(parts.should.len()),
+        None => usize::from(others == 0 && !parts.should.is_empty()),
+    };
+    add(Occur::Should, &parts.should, true)?;
+    if parts.must.is_empty() && parts.filter.is_empty() && minimum == 0 {
+        // Whatever is not excluded; the engine has nothing to begin with otherwise.
+        clauses.push((Occur::Must, constant(Box::new(AllQuery), 0.0)));
+    }
+    let all = BooleanQuery::with_minimum_required_clauses(clauses, minimum);
+    Ok(match parts.weight {
+        Some(weight) => Box::new(BoostQuery::new(Box::new(all), weight)),
+        None => Box::new(all),
+    })
+}
+
+/// What no row is.
+fn nothing() -> Compiled {
+    Box::new(EmptyQuery)
+}

@@ -1,0 +1,13 @@
+//! Tests of search indexes over real tables and logs.
+//!
+//! Owns: what they share. Must not: be in a build that is not a test.
+
+mod bed;
+mod bounds;
+mod expiry;
+mod pages;
+mod plain;
+mod random;
+mod searches;
+
+pub(crate) use bed::field;

@@ -1,0 +1,16 @@
+//! Search indexes on the wire: what requests say about them and what is answered.
+//!
+//! Owns: the messages of `search.proto`, each way. Promises: a query that leaves this module has a bounded number of
+//! parts, each with all that it needs; what this server does not do is refused by its name. Must not: know which fields
+//! an index has.
+
+mod query;
+mod refusal;
+mod reply;
+mod request;
+mod schema;
+mod sort;
+
+pub use reply::{DescribedIndex, FoundPage, ScannedPage};
+pub(super) use reply::{described, found, listed, scanned, splits};
+pub use request::{CreateSearchIndex, NamedIndex, ScanIn, SearchIn, UpdateSearchIndex};
