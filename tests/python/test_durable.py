@@ -2,11 +2,11 @@
 
 import http.client
 import json
+import os
+import random
 import threading
 
-
 import pytest
-
 
 from guarded import token
 
@@ -22,6 +22,10 @@ def ask(server, name):
         return status, headers, answer
 
     return ask
+
+
+def by(producer, epoch, seq):
+    return {"Producer-Id": producer, "Producer-Epoch": str(epoch), "Producer-Seq": str(seq)}
 
 
 def offset(sequence):
@@ -92,9 +96,12 @@ def test_what_is_wrong_or_not_served_is_named(ask):
     for body, headers, status in [(b"", JSON, 400), (b"[]", JSON, 400), (b"{", JSON, 400), (b"1", {}, 400), (b"1", TEXT, 409)]:
         assert ask("POST", body=body, headers=headers)[0] == status, (body, headers)
     assert ask("POST", body=json.dumps("x" * 300_000), headers=JSON)[0] == 413
-    for name, value in [("Producer-Id", "p"), ("Stream-Seq", "1"), ("Stream-Closed", "true")]:
-        status, _, body = ask("POST", body=b"1", headers={**JSON, name: value})
-        assert status == 501 and b"not served" in body or b"can't be closed" in body, name
+    for name, value in [("Stream-TTL", "1"), ("Stream-Expires-At", "2100-01-01T00:00:00Z"), ("Stream-Forked-From", "/v1/stream/x")]:
+        status, _, body = ask("PUT", body=b"1", headers={**JSON, name: value})
+        assert status == 501 and b"not served" in body, name
+    bad = [{"Producer-Id": "p"}, {"Stream-Seq": ""}, {"Stream-Seq": "x" * 256}, by("", 0, 0), by("p" * 256, 0, 0), by("p", -1, 0), by("p", 0, 1 << 53)]
+    for headers in bad:
+        assert ask("POST", body=b"1", headers={**JSON, **headers})[0] == 400, headers
     assert json.loads(ask("GET")[2]) == []
 
 
@@ -121,3 +128,74 @@ def test_a_put_that_is_repeated_appends_once_and_nothing_is_lost_by_a_kill(own_s
     server.start()
     assert server.http("PUT", path, b"first", TEXT)[0] == 200
     assert server.get(path)[2].decode() == "first" + "".join(f"{at}," for at in range(20))
+
+
+def test_a_closed_stream_ends_for_all(ask, client, name, refused):
+    assert ask("PUT", headers=JSON)[0] == 201
+    client.call("message.append", timeline=name, entry={"n": 0}, message_id="m")
+    waits = {}
+    waiting = threading.Thread(target=lambda: waits.update(answer=ask("GET", f"?offset={offset(1)}&live=long-poll")))
+    waiting.start()
+    status, headers, _ = ask("POST", headers={"Stream-Closed": "true"})
+    assert status == 204 and headers["Stream-Closed"] == "true" and headers["Stream-Next-Offset"] == offset(1)
+    waiting.join()
+    assert waits["answer"][0] == 204 and waits["answer"][1]["Stream-Closed"] == "true"
+    assert client.call("timeline.get", timeline=name)["closed"]
+    error = refused(client, "message.append", 409, "timeline_closed", timeline=name, entry={"n": 1})
+    assert error.data["actual"] == 1
+    refused(client, "message.append_batch", 409, "timeline_closed", timeline=name, messages=[{"entry": {"n": 1}}])
+    assert client.call("message.append", timeline=name, entry={"n": 0}, message_id="m")["duplicate"]
+    status, headers, _ = ask("POST", body=b"1", headers=JSON)
+    assert status == 409 and headers["Stream-Closed"] == "true" and headers["Stream-Next-Offset"] == offset(1)
+    events = ask("GET", "?offset=-1&live=sse")[2].decode()
+    assert events.endswith('"upToDate":true,"streamClosed":true}\n\n')
+    assert ask("PUT", headers=JSON)[0] == 409 and ask("PUT", headers={**JSON, "Stream-Closed": "true"})[0] == 200
+    assert ask("DELETE")[0] == 204 and ask("PUT", headers=JSON)[0] == 201 and ask("POST", body=b"1", headers=JSON)[0] == 204
+
+
+def test_a_put_makes_and_fills_and_closes_in_one_step(ask):
+    status, headers, _ = ask("PUT", body=b"[1, 2]", headers={**JSON, "Stream-Closed": "true"})
+    assert status == 201 and headers["Stream-Closed"] == "true" and headers["Stream-Next-Offset"] == offset(2)
+    assert json.loads(ask("GET")[2]) == [1, 2]
+
+
+def test_producers_are_bounded(ask):
+    ask("PUT", headers=JSON)
+    answers = [ask("POST", body=b"1", headers={**JSON, **by(f"p{at}", 0, 0)})[0] for at in range(1_001)]
+    assert answers == [200] * 1_000 + [413]
+    assert ask("POST", body=b"1", headers={**JSON, **by("p0", 0, 1)})[0] == 200
+
+
+def produce(server, path, kills):
+    """A producer that repeats what is not answered, while the server is killed, and at the end everything: each is read once."""
+    server.start()
+    assert server.http("PUT", path, None, TEXT)[0] == 201
+    for seq in range(60):
+        if seq % (60 // kills) == 7:
+            timer = threading.Timer(random.random() / 50, server.kill)
+            timer.start()
+        while True:
+            try:
+                status = server.http("POST", path, f"{seq},".encode(), {**TEXT, **by("p", 3, seq)})[0]
+                assert status in (200, 204), status
+                break
+            except (OSError, http.client.HTTPException):
+                timer.join()
+                server.start()
+    # What was answered last may have been taken before a kill: repeats of all are known.
+    timer.join()
+    server.start()
+    again = [server.http("POST", path, b"again", {**TEXT, **by("p", 3, seq)})[0] for seq in range(60)]
+    assert again == [204] * 60
+    assert server.get(path)[2].decode() == "".join(f"{seq}," for seq in range(60))
+
+
+def test_a_producer_is_exact_through_kills(own_server, name):
+    produce(own_server, f"/v1/stream/{name}", 6)
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")
+def test_a_repeat_that_is_taken_is_noticed(own_server, name):
+    own_server.environment["TIDELINE_FAULT"] = "producer_repeats_taken"
+    with pytest.raises(AssertionError):
+        produce(own_server, f"/v1/stream/{name}", 1)

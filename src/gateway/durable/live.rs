@@ -1,8 +1,8 @@
 //! A stream as server-sent events: one response that goes on for a while.
 //!
 //! Owns: which events follow one another. Promises: behind each event of data there is one that says where the reader
-//! is; nothing is read while the reader takes nothing; rights are looked at with each page; it ends when the server
-//! drains. Must not: know how a page is read.
+//! is; nothing is read while the reader takes nothing; rights are looked at with each page; it ends with a closed stream, and
+//! when the server drains. Must not: know how a page is read.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -67,11 +67,15 @@ impl Live {
             false => self.asked.news(&self.known, self.after, self.until).await,
         };
         let page = page.ok()?;
-        let is_over = Instant::now() >= self.until || self.asked.shared.waits_over.is_cancelled();
+        let is_over = page.is_closed
+            || Instant::now() >= self.until
+            || self.asked.shared.waits_over.is_cancelled();
+        let cursor = || self.asked.cursor(self.cursor.as_deref());
         let control = Control {
             next: page.next,
-            cursor: Some(self.asked.cursor(self.cursor.as_deref())),
+            cursor: (!page.is_closed).then(cursor),
             is_up_to_date: page.is_up_to_date,
+            is_closed: page.is_closed,
         };
         self.after = page.next;
         let data: &[u8] = if page.is_empty { b"" } else { &page.body };

@@ -4,6 +4,7 @@
 //! rights, limits and order; what is stored is done by the same calls as the native protocol's; what this server does
 //! not do of the protocol is refused by name before anything is done. Must not: keep anything between two requests.
 
+mod headers;
 mod live;
 mod read;
 mod write;
@@ -17,6 +18,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use hyper::{Method as HttpMethod, Request as HttpRequest, StatusCode};
 
 use super::Shared;
+use super::dispatch::audit::Noted;
 use super::dispatch::{self, Caller, Work};
 use super::entrance::admitted::{Admitted, Does};
 use super::entrance::door;
@@ -26,7 +28,7 @@ use super::http::respond::{Answer, empty, not_allowed, say, set};
 use super::http::rpc;
 use tideline_base::decode::query;
 use tideline_model::Value;
-use tideline_timelines::timeline::Target;
+use tideline_timelines::timeline::{Error, Target, TimelineInfo};
 use tideline_wire::durable::{JSON, kind, offset};
 use tideline_wire::timelines::timeline;
 use tideline_wire::{Failure, Method, Reason, Reply, Request};
@@ -49,6 +51,23 @@ struct Known {
     floor: u64,
     /// As it was given when the stream was made.
     content_type: String,
+    closed: bool,
+}
+
+impl From<TimelineInfo> for Known {
+    fn from(info: TimelineInfo) -> Known {
+        let said = info.meta.into_iter().find(|(name, _)| name == CONTENT);
+        Known {
+            content_type: match said {
+                Some((_, Value::String(said))) => said,
+                _ => JSON.to_owned(),
+            },
+            epoch: info.epoch,
+            head: info.head,
+            floor: info.floor,
+            closed: info.closed,
+        }
+    }
 }
 
 impl Known {
@@ -204,24 +223,45 @@ impl Asked {
 
     /// What is known of the stream, for a caller who may do this with it.
     async fn known(&self, method: Method) -> Result<Known, Failure> {
-        let target = Target {
+        let get = self.shared.timelines.get(self.target(method));
+        let info = self.admitted.perform(Does::Reads, get).await?;
+        Ok(info.map_err(dispatch::refusal)?.into())
+    }
+
+    /// The stream, for a caller that wants to do this.
+    fn target(&self, method: Method) -> Target {
+        Target {
             timeline: self.name.clone(),
             epoch: None,
             asker: self.caller.asking(method),
-        };
-        let get = self.shared.timelines.get(target);
-        let info = self.admitted.perform(Does::Reads, get).await?;
-        let info = info.map_err(dispatch::refusal)?;
-        let said = info.meta.iter().find(|(name, _)| name == CONTENT);
-        Ok(Known {
-            content_type: match said {
-                Some((_, Value::String(said))) => said.clone(),
-                _ => JSON.to_owned(),
-            },
-            epoch: info.epoch,
-            head: info.head,
-            floor: info.floor,
-        })
+        }
+    }
+
+    /// The line of the audit for a change, if there is one.
+    fn noted(&self, request: &Request) -> Option<Noted> {
+        Noted::of(&self.shared, &self.caller, request)
+    }
+
+    /// Does a change that is none of the native calls, limited, counted and noted as the one of its kind.
+    async fn change<T>(
+        &self,
+        method: Method,
+        bytes: usize,
+        noted: Option<Noted>,
+        change: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Failure> {
+        let began = Instant::now();
+        self.admitted.begins(bytes)?;
+        let done = self.admitted.perform(Does::Changes, change).await;
+        let done = done.and_then(|done| done.map_err(dispatch::refusal));
+        let failure = done.as_ref().err();
+        if let Some(noted) = noted {
+            noted.said(failure, failure.is_none());
+        }
+        let counted = failure.map_or(Ok(()), Err);
+        let counters = &self.shared.counters;
+        counters.count(Some(method), counted, began.elapsed());
+        done
     }
 
     async fn head(&self) -> Result<Answer, Refused> {
@@ -230,6 +270,7 @@ impl Asked {
         let mut answer = empty(StatusCode::OK);
         say_type(&mut answer, &known.content_type);
         say_next(&mut answer, known.head);
+        say_closed(&mut answer, known.closed);
         Ok(answer)
     }
 
@@ -247,6 +288,17 @@ impl Asked {
 
 fn say_next(answer: &mut Answer, head: u64) {
     say_header(answer, "stream-next-offset", &offset(head));
+}
+
+/// Says that the stream is closed, if it is and the answer reaches its end.
+fn say_closed(answer: &mut Answer, closed: bool) {
+    if closed {
+        say_header(answer, "stream-closed", "true");
+    }
+}
+
+fn say_number(answer: &mut Answer, name: &'static str, number: u64) {
+    say_header(answer, name, &number.to_string());
 }
 
 fn say_type(answer: &mut Answer, content_type: &str) {

@@ -16,7 +16,7 @@ use super::super::dispatch::wait::Wait;
 use super::super::entrance::admitted::Does;
 use super::super::entrance::door::other_rules;
 use super::super::http::respond::{Answer, empty, items, set};
-use super::{Asked, Known, Refused, live, say_header, say_next, say_type, whole};
+use super::{Asked, Known, Refused, live, say_closed, say_header, say_next, say_type, whole};
 use bytes::Bytes;
 use tideline_base::decode::query;
 use tideline_timelines::feed::Mailbox;
@@ -46,6 +46,8 @@ pub(super) struct Page {
     pub(super) next: u64,
     /// There is no more now.
     pub(super) is_up_to_date: bool,
+    /// There is no more, and will be none.
+    pub(super) is_closed: bool,
 }
 
 /// What a query says.
@@ -121,7 +123,8 @@ impl Asked {
         if is_now {
             return Ok(answer);
         }
-        let tag = format!("\"{}-{}-{}\"", known.epoch, page.after, page.next);
+        let end = if page.is_closed { "-closed" } else { "" };
+        let tag = format!("\"{}-{}-{}{end}\"", known.epoch, page.after, page.next);
         let knows = items(headers, IF_NONE_MATCH).any(|one| one == tag || one == "*");
         if knows {
             answer = empty(StatusCode::NOT_MODIFIED);
@@ -138,6 +141,7 @@ impl Asked {
         if page.is_up_to_date {
             say_header(&mut answer, "stream-up-to-date", "true");
         }
+        say_closed(&mut answer, page.is_closed);
         answer
     }
 
@@ -154,6 +158,7 @@ impl Asked {
                 let mut answer = empty(StatusCode::NO_CONTENT);
                 say_next(&mut answer, page.next);
                 say_header(&mut answer, "stream-up-to-date", "true");
+                say_closed(&mut answer, page.is_closed);
                 answer
             }
             false => self.shown(known, &page),
@@ -180,7 +185,7 @@ impl Asked {
         let watch = self.shared.feed.watch(&self.name, &mailbox, 0);
         loop {
             let page = self.page(known, after).await?;
-            if !page.is_empty || Instant::now() >= until {
+            if !page.is_empty || page.is_closed || Instant::now() >= until {
                 drop(watch);
                 return Ok(page);
             }
@@ -221,6 +226,7 @@ impl Asked {
             after,
             next,
             is_up_to_date: page.next.is_none(),
+            is_closed: page.closed && page.next.is_none(),
         })
     }
 }

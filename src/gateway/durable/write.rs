@@ -1,107 +1,25 @@
 //! Making a stream, and appending to it.
 //!
-//! Owns: PUT and POST. Promises: one POST is one commit; a PUT that is repeated after a lost answer finishes what the
-//! first one began. Must not: know how a message is stored.
+//! Owns: PUT and POST. Promises: one POST is one commit, and so is a PUT with what it appends. Must not: know how a message is stored.
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION};
+use hyper::header::{HOST, HeaderValue, LOCATION};
 use hyper::{Request as HttpRequest, StatusCode};
 
+use super::super::dispatch::timelines::message::of_batch;
 use super::super::http::body;
 use super::super::http::body::Body;
-use super::super::http::respond::{Answer, empty, not_read};
-use super::{Asked, CONTENT, Refused, say_next, say_type, text_of};
+use super::super::http::respond::{Answer, empty, not_read, say};
+use super::{
+    Asked, CONTENT, Known, Refused, headers, say_closed, say_next, say_number, say_type, text_of,
+};
 use tideline_model::Value;
+use tideline_timelines::timeline::{Append, Create, SettingsPatch, StreamAppend, StreamRefused};
 use tideline_wire::durable::{JSON, OCTETS, entry, kind, messages};
 use tideline_wire::messages::message;
 use tideline_wire::timelines::timeline;
-use tideline_wire::{Entry, Failure, Method, Reason, Reply, Request};
-
-/// What is not done yet of the protocol, by the header that asks for it.
-const NOT_SERVED: [(&str, &str); 8] = [
-    (
-        "producer-id",
-        "producers are not served yet: leave the Producer- headers out",
-    ),
-    (
-        "producer-epoch",
-        "producers are not served yet: leave the Producer- headers out",
-    ),
-    (
-        "producer-seq",
-        "producers are not served yet: leave the Producer- headers out",
-    ),
-    ("stream-seq", "Stream-Seq is not served yet: leave it out"),
-    (
-        "stream-ttl",
-        "times to live are not served yet: leave Stream-TTL out",
-    ),
-    (
-        "stream-expires-at",
-        "times to live are not served yet: leave Stream-Expires-At out",
-    ),
-    ("stream-forked-from", "forks are not served yet"),
-    ("stream-closed", "streams can't be closed yet"),
-];
-
-fn served(headers: &HeaderMap) -> Result<(), Refused> {
-    well_formed(headers)?;
-    for (name, why) in NOT_SERVED {
-        let said = text_of(headers, name);
-        let counts =
-            name != "stream-closed" || said.is_some_and(|one| one.eq_ignore_ascii_case("true"));
-        if headers.contains_key(name) && counts {
-            return Err(Refused::Says(StatusCode::NOT_IMPLEMENTED, why));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses what is wrong with times to live and forks, whether they are served or not.
-fn well_formed(headers: &HeaderMap) -> Result<(), Refused> {
-    let bad = |why| Err(Refused::Says(StatusCode::BAD_REQUEST, why));
-    let (ttl, expires) = (headers.get("stream-ttl"), headers.get("stream-expires-at"));
-    if ttl.is_some() && expires.is_some() {
-        return bad("either Stream-TTL or Stream-Expires-At");
-    }
-    if let Some(ttl) = ttl {
-        let digits = ttl.as_bytes();
-        let is_number = (1..=15).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-        if !is_number || digits.len() > 1 && digits[0] == b'0' {
-            return bad("Stream-TTL is a number of seconds in plain digits");
-        }
-    }
-    if expires.is_some_and(|at| !at.to_str().is_ok_and(is_time)) {
-        return bad("Stream-Expires-At is a time as in RFC 3339");
-    }
-    let of_fork = ["stream-fork-offset", "stream-fork-sub-offset"];
-    let has_source = headers.contains_key("stream-forked-from");
-    if !has_source && of_fork.iter().any(|name| headers.contains_key(*name)) {
-        return bad("an offset of a fork comes with Stream-Forked-From");
-    }
-    Ok(())
-}
-
-/// Whether a text has the form of RFC 3339.
-fn is_time(text: &str) -> bool {
-    let shape = |text: &str, form: &str| {
-        let is_fit = |(byte, form): (u8, u8)| match form {
-            b'0' => byte.is_ascii_digit(),
-            other => byte.eq_ignore_ascii_case(&other),
-        };
-        text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_fit)
-    };
-    let Some((time, zone)) = text.split_at_checked("0000-00-00T00:00:00".len()) else {
-        return false;
-    };
-    let zone = match zone.strip_prefix('.') {
-        Some(rest) => rest.trim_start_matches(|digit: char| digit.is_ascii_digit()),
-        None => zone,
-    };
-    let is_zone = shape(zone, "Z") || shape(zone, "+00:00") || shape(zone, "-00:00");
-    shape(time, "0000-00-00T00:00:00") && is_zone
-}
+use tideline_wire::{Entry, Method, Request};
 
 impl Asked {
     async fn body(&self, request: &mut HttpRequest<Incoming>) -> Result<Body, Refused> {
@@ -116,62 +34,62 @@ impl Asked {
         &mut self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
-        served(request.headers())?;
-        let content_type = match request.headers().get(CONTENT_TYPE) {
-            None => OCTETS.to_owned(),
-            Some(said) => said
-                .to_str()
-                .ok()
-                .filter(|said| kind(said).contains('/'))
-                .ok_or(Refused::Says(
-                    StatusCode::BAD_REQUEST,
-                    "Content-Type is no type",
-                ))?
-                .to_owned(),
-        };
+        headers::served(request.headers())?;
+        let closed = headers::closes(request.headers());
+        let content_type = headers::content_type(request.headers())?;
+        let content_type = content_type.unwrap_or_else(|| OCTETS.to_owned());
         let location = location(request);
         let Body { bytes, share } = self.body(request).await?;
-        let parts = taken_apart(bytes, kind(&content_type) == JSON)?;
-        let meta = vec![(CONTENT.to_owned(), Value::String(content_type.clone()))];
+        let is_json = kind(&content_type) == JSON;
+        let parts = taken_apart(bytes, is_json)?;
+        let (first, bytes) = match parts.is_empty() {
+            true => (None, 0),
+            false => self
+                .batch(parts, is_json)
+                .map(|(all, bytes)| (Some(all), bytes))?,
+        };
         let create = timeline::Create {
             timeline: self.name.clone(),
-            meta: Some(Entry::from(meta)),
+            meta: None,
             settings: None,
             members: Vec::new(),
             epoch: None,
         };
-        let made = self
-            .call(Request::TimelineCreate(Box::new(create)), 0)
-            .await?;
-        let Reply::TimelineCreate(made) = made else {
-            return Err(Failure::from(Reason::InternalError).into());
+        let noted = self.noted(&Request::TimelineCreate(Box::new(create)));
+        let create = Create {
+            target: self.target(Method::TimelineCreate),
+            meta: vec![(CONTENT.to_owned(), Value::String(content_type.clone()))],
+            settings: SettingsPatch::default(),
+            members: Vec::new(),
+            implicit: false,
         };
-        let mut head = 0;
-        if !made.created {
-            let known = self.known(Method::TimelineCreate).await?;
-            if kind(&known.content_type) != kind(&content_type) {
-                let why = "the stream is there, with another content type";
-                return Err(Refused::Says(StatusCode::CONFLICT, why));
-            }
-            head = known.head;
-        }
-        if head == 0 && !parts.is_empty() {
-            // Of the same name each time: what was appended before an answer was lost is not appended again.
-            head = self
-                .store(parts, kind(&content_type) == JSON, Some(FIRST))
-                .await?;
-        }
+        let first = first.map(|first| of_batch(&self.caller, first));
+        let timelines = self.shared.timelines.clone();
+        let creating = async move { timelines.create_stream(create, first, closed).await };
+        let done = self.change(Method::TimelineCreate, bytes, noted, creating);
+        let (info, created) = done.await?;
         drop(share);
-        let status = match made.created {
+        let known = Known::from(info);
+        if !created {
+            let differs = match known.closed == closed {
+                _ if kind(&known.content_type) != kind(&content_type) => "has another content type",
+                false if closed => "is open",
+                false => "is closed",
+                true => "",
+            };
+            if !differs.is_empty() {
+                let why = format!("the stream is there, and {differs}");
+                return Err(Refused::Answer(Box::new(say(StatusCode::CONFLICT, &why))));
+            }
+        }
+        let mut answer = empty(match created {
             true => StatusCode::CREATED,
             false => StatusCode::OK,
-        };
-        let mut answer = empty(status);
+        });
         say_type(&mut answer, &content_type);
-        say_next(&mut answer, head);
-        if made.created
-            && let Some(location) = location
-        {
+        say_next(&mut answer, known.head);
+        say_closed(&mut answer, known.closed);
+        if created && let Some(location) = location {
             answer.headers_mut().insert(LOCATION, location);
         }
         Ok(answer)
@@ -181,77 +99,133 @@ impl Asked {
         &mut self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
-        served(request.headers())?;
+        headers::served(request.headers())?;
+        let asked = headers::append(request.headers())?;
         let said = text_of(request.headers(), "content-type").map(kind);
         let Body { bytes, share } = self.body(request).await?;
         let known = self.known(Method::MessageAppend).await?;
-        if bytes.is_empty() {
-            return Err(Refused::Says(
-                StatusCode::BAD_REQUEST,
-                "there is nothing to append",
-            ));
+        let is_empty = bytes.is_empty();
+        if is_empty && !asked.closes {
+            return bad("there is nothing to append");
         }
-        let said = said.ok_or(Refused::Says(
-            StatusCode::BAD_REQUEST,
-            "say the Content-Type",
-        ))?;
-        if said != kind(&known.content_type) {
-            let why = "the stream has another content type";
-            return Err(Refused::Says(StatusCode::CONFLICT, why));
+        if known.closed && asked.producer.is_none() && !is_empty {
+            return Err(refused(StreamRefused::Closed(known.head), &asked).into());
         }
-        let parts = taken_apart(bytes, known.is_json())?;
-        if parts.is_empty() {
-            return Err(Refused::Says(
-                StatusCode::BAD_REQUEST,
-                "an empty array appends nothing",
-            ));
-        }
-        let head = self.store(parts, known.is_json(), None).await?;
+        let (batch, bytes) = match is_empty {
+            true => (self.nothing(), 0),
+            false => {
+                let Some(said) = said else {
+                    return bad("say the Content-Type");
+                };
+                if said != kind(&known.content_type) {
+                    let why = "the stream has another content type";
+                    return Err(Refused::Says(StatusCode::CONFLICT, why));
+                }
+                let parts = taken_apart(bytes, known.is_json())?;
+                if parts.is_empty() {
+                    return bad("an empty array appends nothing");
+                }
+                self.batch(parts, known.is_json())?
+            }
+        };
+        let append = of_batch(&self.caller, batch.clone());
+        let noted = self.noted(&Request::MessageAppendBatch(batch));
+        let append = Append {
+            epoch: Some(known.epoch),
+            ..append
+        };
+        let (timelines, trace) = (self.shared.timelines.clone(), self.caller.trace);
+        let of_stream = asked.clone();
+        let appending = async move { timelines.append_to_stream(append, trace, of_stream).await };
+        let done = self.change(Method::MessageAppendBatch, bytes, noted, appending);
+        let done = done.await?;
         drop(share);
-        let mut answer = empty(StatusCode::NO_CONTENT);
-        say_next(&mut answer, head);
+        let done = done.map_err(|why| refused(why, &asked))?;
+        let is_news = asked.producer.is_some() && !done.duplicate && !is_empty;
+        let mut answer = empty(match is_news {
+            true => StatusCode::OK,
+            false => StatusCode::NO_CONTENT,
+        });
+        say_next(&mut answer, done.head);
+        say_closed(&mut answer, done.closed);
+        if let (Some(producer), Some(seq)) = (&asked.producer, done.seq) {
+            say_number(&mut answer, "producer-epoch", producer.epoch);
+            say_number(&mut answer, "producer-seq", seq);
+        }
         Ok(answer)
     }
 
-    /// Appends messages in one commit; the sequence of the last one.
-    async fn store(
-        &mut self,
+    /// Messages of one commit, and how many bytes they are.
+    fn batch(
+        &self,
         parts: Vec<Bytes>,
         is_json: bool,
-        id: Option<&str>,
-    ) -> Result<u64, Refused> {
-        let limits = self.shared.options.limits.clone();
+    ) -> Result<(message::AppendBatch, usize), Refused> {
+        let limits = &self.shared.options.limits;
         let bytes: usize = parts.iter().map(Bytes::len).sum();
-        let mut all = Vec::with_capacity(parts.len());
-        for (number, data) in (0u32..).zip(parts) {
-            all.push(message::BatchMessage {
-                entry: Entry::from(entry(&self.name, data, is_json, &limits)?),
-                message_id: id.map(|id| format!("{id}-{number}")),
+        let mut batch = self.nothing();
+        for data in parts {
+            batch.messages.push(message::BatchMessage {
+                entry: Entry::from(entry(&self.name, data, is_json, limits)?),
+                message_id: None,
                 expires_in_ms: None,
             });
         }
-        let batch = message::AppendBatch {
+        Ok((tideline_wire::checked(batch, limits)?, bytes))
+    }
+
+    fn nothing(&self) -> message::AppendBatch {
+        message::AppendBatch {
             timeline: self.name.clone(),
-            messages: all,
+            messages: Vec::new(),
             expect_head: None,
             create: false,
             epoch: None,
-        };
-        let checked = tideline_wire::checked(batch, &limits)?;
-        let reply = self
-            .call(Request::MessageAppendBatch(checked), bytes)
-            .await?;
-        match reply {
-            Reply::MessageAppendBatch(done) => {
-                Ok(done.messages.last().map_or(0, |one| one.sequence))
-            }
-            _ => Err(Failure::from(Reason::InternalError).into()),
         }
     }
 }
 
-/// What the messages of a PUT are called.
-const FIRST: &str = "put";
+fn bad<T>(why: &'static str) -> Result<T, Refused> {
+    Err(Refused::Says(StatusCode::BAD_REQUEST, why))
+}
+
+/// Why a stream took nothing, as the protocol says it.
+fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
+    let (status, text) = match why {
+        StreamRefused::Closed(_) => (StatusCode::CONFLICT, "the stream is closed"),
+        StreamRefused::StaleEpoch(_) => (
+            StatusCode::FORBIDDEN,
+            "a producer of this ID has come with a higher epoch",
+        ),
+        StreamRefused::Gap(_) => (
+            StatusCode::CONFLICT,
+            "appends of this producer before this one are missing",
+        ),
+        StreamRefused::NotFirst => (
+            StatusCode::BAD_REQUEST,
+            "a producer begins each epoch with Producer-Seq 0",
+        ),
+        StreamRefused::SeqNotAbove => (
+            StatusCode::CONFLICT,
+            "Stream-Seq is not above that of the last append",
+        ),
+    };
+    let mut answer = say(status, text);
+    match why {
+        StreamRefused::Closed(head) => {
+            say_next(&mut answer, head);
+            say_closed(&mut answer, true);
+        }
+        StreamRefused::StaleEpoch(epoch) => say_number(&mut answer, "producer-epoch", epoch),
+        StreamRefused::Gap(expected) => {
+            say_number(&mut answer, "producer-expected-seq", expected);
+            let received = asked.producer.as_ref().map_or(0, |producer| producer.seq);
+            say_number(&mut answer, "producer-received-seq", received);
+        }
+        StreamRefused::NotFirst | StreamRefused::SeqNotAbove => {}
+    }
+    answer
+}
 
 fn taken_apart(body: Vec<u8>, is_json: bool) -> Result<Vec<Bytes>, Refused> {
     if body.is_empty() {

@@ -17,6 +17,11 @@ pub enum Error {
         /// What it is instead.
         actual: u64,
     },
+    /// The timeline is closed.
+    TimelineClosed {
+        /// Its last sequence.
+        head: u64,
+    },
     /// The message ID was taken by another entry.
     MessageIdConflict {
         /// Which of the batch.

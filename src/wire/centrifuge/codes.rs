@@ -70,6 +70,7 @@ impl Code {
             | R::InvalidRequest
             | R::InvalidParams
             | R::ConditionFailed
+            | R::TimelineClosed
             | R::MessageIdConflict => Code::BadRequest,
             R::MethodNotFound => Code::NotAvailable,
             R::InternalError

@@ -139,6 +139,8 @@ pub struct Control {
     pub cursor: Option<String>,
     /// Everything was sent that there is.
     pub is_up_to_date: bool,
+    /// And there will be nothing more.
+    pub is_closed: bool,
 }
 
 /// Events of a live read: the bytes, if there are any, and the control event behind them.
@@ -167,6 +169,9 @@ pub fn events(data: &[u8], is_text: bool, control: &Control) -> Bytes {
     }
     if control.is_up_to_date {
         out.push_str(",\"upToDate\":true");
+    }
+    if control.is_closed {
+        out.push_str(",\"streamClosed\":true");
     }
     out.push_str("}\n\n");
     out.into()
@@ -215,6 +220,7 @@ mod tests {
             next: 7,
             cursor: Some("5".to_owned()),
             is_up_to_date: true,
+            is_closed: false,
         };
         let said = "event: control\ndata:{\"streamNextOffset\":\"0000000000000007_0000000000000000\",\
             \"streamCursor\":\"5\",\"upToDate\":true}\n\n";
@@ -224,5 +230,13 @@ mod tests {
         let bytes = events(b"a", false, &control);
         assert_eq!(bytes, format!("event: data\ndata:YQ==\n\n{said}"));
         assert_eq!(events(b"", true, &control), said);
+        let closed = Control {
+            cursor: None,
+            is_closed: true,
+            ..control
+        };
+        let said = "event: control\ndata:{\"streamNextOffset\":\"0000000000000007_0000000000000000\",\
+            \"upToDate\":true,\"streamClosed\":true}\n\n";
+        assert_eq!(events(b"", true, &closed), said);
     }
 }

@@ -19,7 +19,7 @@ use super::stored::{IdRow, changed_sequence};
 use super::tables::{
     CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES,
     MEMBERS, MENTIONS, MESSAGES, METAS, Name, PINS, POLICIES, REACTION_SUMS, REACTIONS, SCHEDULED,
-    SENDERS, SETTINGS, incarnation_of,
+    SENDERS, SETTINGS, STREAMS, incarnation_of,
 };
 
 /// How long message IDs are remembered.
@@ -168,7 +168,7 @@ fn is_of_incarnation(table: TableId) -> bool {
     let of_members = matches!(table, SETTINGS | MEMBERS | MEMBER_CHANGES | FOLLOWERS);
     let of_unread = matches!(table, SENDERS | MENTIONS | HIDES | HIDES_BY_NUMBER | GONE);
     let of_marks = matches!(table, REACTIONS | REACTION_SUMS | PINS);
-    of_messages || of_members || of_unread || of_marks
+    of_messages || of_members || of_unread || of_marks || table == STREAMS
 }
 
 #[cfg(test)]
@@ -238,7 +238,8 @@ mod tests {
         let pin = Key::new(PINS, name.as_bytes(), 9)
             .number(INCARNATION)
             .number(5);
-        for key in [member, pin] {
+        let producer = name.stream_key(INCARNATION, "p");
+        for key in [member, pin, producer] {
             let dropped = |head| is_dropped(&key, vec![], Some(head), 0);
             assert!(!dropped(head()));
             assert!(dropped(HeadRow::dropped(INCARNATION)));

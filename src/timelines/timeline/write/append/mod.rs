@@ -24,7 +24,7 @@ use super::super::time::{Kind, Later, expiry_columns, put_due};
 use super::super::traces::{Told, Traces};
 use super::super::unread;
 use super::super::{Append, Appended, Error, Meta, Timelines};
-use super::{Site, new_head, put_head, put_new_meta, sort, version};
+use super::{Site, check_open, new_head, put_head, put_new_meta, sort, version};
 
 impl Timelines {
     /// Appends one or more messages, all or none. Also gives the timeline's epoch.
@@ -260,6 +260,7 @@ impl Prepared {
         }
         let known = self.look_up(txn, site, existing.as_ref())?;
         if known < self.messages.len() {
+            check_open(&head)?;
             if self
                 .expect_head
                 .is_some_and(|expected| expected != head.last && !is_named("condition_ignored"))

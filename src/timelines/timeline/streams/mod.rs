@@ -1,0 +1,16 @@
+//! A timeline as a durable stream: conditions of its appends, and its end.
+//!
+//! Owns: what a stream keeps beside its messages: who produces it and how far each has come, the last `Stream-Seq`, and
+//! by whom it was closed. Promises: conditions are looked at, and what they go by is written, in the batch of the
+//! append itself, so they hold through any crash; a timeline that nobody uses so costs nothing. Must not: number
+//! messages, or know HTTP.
+
+mod append;
+mod make;
+mod row;
+mod verify;
+
+pub use append::{Producer, StreamAppend, StreamAppended, StreamRefused};
+
+/// Producers that a stream remembers.
+pub const PRODUCERS_MAX: u32 = 1_000;

@@ -1,0 +1,112 @@
+//! The rows of streams.
+//!
+//! Owns: their columns. Promises: a stream without a condition has none. Must not: decide anything.
+
+use tideline_table::{ReadError, Source, Txn, columns, damaged, load, put};
+
+use super::super::rows::head::{HAS_STREAM, HeadRow};
+use super::super::rows::tables::Name;
+use super::super::write::version;
+use super::Producer;
+
+/// What a timeline keeps of its life as a stream: the row of no producer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct StreamRow {
+    /// The last `Stream-Seq`; empty = none.
+    pub(super) seq: String,
+    /// The append of a producer that closed it; without an ID: none, or one of nobody.
+    pub(super) closed_by: Producer,
+    /// How many there are.
+    pub(super) producers: u32,
+}
+
+columns! { StreamRow {
+    "$by": closed_by.id,
+    "$by_epoch": closed_by.epoch,
+    "$by_seq": closed_by.seq,
+    "$producers": producers,
+    "$seq": seq,
+} }
+
+/// How far a producer has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ProducerRow {
+    pub(super) epoch: u64,
+    pub(super) seq: u64,
+}
+
+columns! { ProducerRow {
+    "$epoch": epoch,
+    "$seq": seq,
+} }
+
+impl StreamRow {
+    pub(in super::super) fn load(
+        rows: &impl Source,
+        name: &Name,
+        head: &HeadRow,
+    ) -> Result<StreamRow, ReadError> {
+        if head.flags & HAS_STREAM == 0 {
+            return Ok(StreamRow::default());
+        }
+        let key = name.stream_key(head.incarnation, "");
+        let row = load(rows, &key, "not the row of a stream", StreamRow::decode)?;
+        row.ok_or_else(|| damaged(key.as_bytes(), "the row of the stream is missing"))
+    }
+
+    /// Writes it. The caller puts the head.
+    pub(super) fn store(&self, txn: &mut Txn<'_>, name: &Name, head: &mut HeadRow) {
+        head.flags |= HAS_STREAM;
+        let now = version(txn.now_ms());
+        put(
+            txn,
+            name.stream_key(head.incarnation, ""),
+            self.encode(),
+            now,
+        );
+    }
+}
+
+impl ProducerRow {
+    pub(super) fn load(
+        rows: &impl Source,
+        name: &Name,
+        head: &HeadRow,
+        id: &str,
+    ) -> Result<Option<ProducerRow>, ReadError> {
+        let key = name.stream_key(head.incarnation, id);
+        load(rows, &key, "not the row of a producer", ProducerRow::decode)
+    }
+
+    pub(super) fn store(&self, txn: &mut Txn<'_>, name: &Name, head: &HeadRow, id: &str) {
+        let now = version(txn.now_ms());
+        put(
+            txn,
+            name.stream_key(head.incarnation, id),
+            self.encode(),
+            now,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn rows_come_back(
+            seq: String, id: String, numbers in any::<[u64; 2]>(), producers: u32, bytes: Vec<u8>,
+        ) {
+            let [epoch, number] = numbers;
+            let closed_by = Producer { id, epoch, seq: number };
+            let row = StreamRow { seq, closed_by, producers };
+            prop_assert_eq!(StreamRow::decode(&row.encode().finish(1)), Ok(row));
+            let row = ProducerRow { epoch, seq: number };
+            prop_assert_eq!(ProducerRow::decode(&row.encode().finish(1)), Ok(row));
+            let _ = (StreamRow::decode(&bytes), ProducerRow::decode(&bytes));
+        }
+    }
+}
