@@ -5,13 +5,16 @@ import json
 import os
 import random
 import threading
+import time
 
 import pytest
 
+from client import Refused
 from guarded import token
 
 JSON = {"Content-Type": "application/json"}
 TEXT = {"Content-Type": "text/plain"}
+AT = {"Stream-Expires-At": "2100-01-01T02:00:00+02:00"}
 
 
 @pytest.fixture
@@ -96,9 +99,10 @@ def test_what_is_wrong_or_not_served_is_named(ask):
     for body, headers, status in [(b"", JSON, 400), (b"[]", JSON, 400), (b"{", JSON, 400), (b"1", {}, 400), (b"1", TEXT, 409)]:
         assert ask("POST", body=body, headers=headers)[0] == status, (body, headers)
     assert ask("POST", body=json.dumps("x" * 300_000), headers=JSON)[0] == 413
-    for name, value in [("Stream-TTL", "1"), ("Stream-Expires-At", "2100-01-01T00:00:00Z"), ("Stream-Forked-From", "/v1/stream/x")]:
-        status, _, body = ask("PUT", body=b"1", headers={**JSON, name: value})
-        assert status == 501 and b"not served" in body, name
+    status, _, body = ask("PUT", body=b"1", headers={**JSON, "Stream-Forked-From": "/v1/stream/x"})
+    assert status == 501 and b"not served" in body
+    for headers in [{"Stream-TTL": "01"}, {"Stream-TTL": "1.5"}, {"Stream-TTL": ""}, {"Stream-Expires-At": "2100-01-01"}, {"Stream-TTL": "1", **AT}]:
+        assert ask("PUT", headers={**JSON, **headers})[0] == 400, headers
     bad = [{"Producer-Id": "p"}, {"Stream-Seq": ""}, {"Stream-Seq": "x" * 256}, by("", 0, 0), by("p" * 256, 0, 0), by("p", -1, 0), by("p", 0, 1 << 53)]
     for headers in bad:
         assert ask("POST", body=b"1", headers={**JSON, **headers})[0] == 400, headers
@@ -164,6 +168,60 @@ def test_producers_are_bounded(ask):
     answers = [ask("POST", body=b"1", headers={**JSON, **by(f"p{at}", 0, 0)})[0] for at in range(1_001)]
     assert answers == [200] * 1_000 + [413]
     assert ask("POST", body=b"1", headers={**JSON, **by("p0", 0, 1)})[0] == 200
+
+
+def until(holds):
+    """Waits until something holds."""
+    while not holds():
+        time.sleep(0.05)
+
+
+def test_a_stream_ends_when_nobody_has_used_it(ask, client, name, refused):
+    life = {"Stream-TTL": "1"}
+    assert ask("PUT", body=b"a", headers={**TEXT, **life})[0] == 201
+    assert ask("PUT", headers={**TEXT, **life})[0] == 200
+    for other in [{}, {"Stream-TTL": "2"}, AT]:
+        assert ask("PUT", headers={**TEXT, **other})[0] == 409
+    assert ask("HEAD")[1]["Stream-TTL"] == "1"
+    until(lambda: ask("HEAD")[0] == 404)
+    assert ask("GET")[0] == 404 and ask("POST", body=b"b", headers=TEXT)[0] == 404 and ask("DELETE")[0] == 404
+    assert ask("PUT", headers=JSON)[0] == 201 and ask("GET")[2] == b"[]"
+    assert ask("DELETE")[0] == 204 and ask("PUT", headers={**TEXT, **life})[0] == 201
+
+    def is_gone():
+        try:
+            client.call("timeline.get", timeline=name)
+        except Refused as error:
+            assert error.reason == "timeline_not_found"
+            return True
+
+    # The timer deletes it for all, without anybody asking for the stream.
+    until(is_gone)
+
+
+def test_a_stream_expires_at_its_time(ask):
+    assert ask("PUT", headers={**TEXT, **AT})[0] == 201
+    assert ask("HEAD")[1]["Stream-Expires-At"] == "2100-01-01T00:00:00.000Z"
+    assert ask("PUT", headers={**TEXT, "Stream-Expires-At": "2100-01-01T00:00:00Z"})[0] == 200
+    assert ask("DELETE")[0] == 204
+    assert ask("PUT", headers={**TEXT, "Stream-Expires-At": "2001-01-01T00:00:00Z"})[0] == 201
+    assert ask("GET")[0] == 404 and ask("PUT", headers=TEXT)[0] == 201
+
+
+def test_reads_keep_a_stream_alive_through_a_kill(own_server, name):
+    server, path = own_server.start(), f"/v1/stream/{name}"
+    assert server.http("PUT", path, b"a", {**TEXT, "Stream-TTL": "2"})[0] == 201
+    used = time.monotonic()
+    for _ in range(7):
+        began = time.monotonic()
+        if server.get(path)[0] != 200:
+            assert time.monotonic() - used > 2
+            break
+        used = began
+        server.kill()
+        time.sleep(0.35)
+        server.start()
+    until(lambda: server.http("HEAD", path)[0] == 404)
 
 
 def produce(server, path, kills):

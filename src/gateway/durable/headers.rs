@@ -7,21 +7,11 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 
 use super::{Refused, text_of};
-use tideline_timelines::timeline::{Producer, StreamAppend};
-use tideline_wire::durable::kind;
+use tideline_timelines::timeline::{Life, Producer, StreamAppend};
+use tideline_wire::durable::{kind, time_ms};
 
 /// What is not done yet of the protocol, by the header that asks for it.
-const NOT_SERVED: [(&str, &str); 3] = [
-    (
-        "stream-ttl",
-        "times to live are not served yet: leave Stream-TTL out",
-    ),
-    (
-        "stream-expires-at",
-        "times to live are not served yet: leave Stream-Expires-At out",
-    ),
-    ("stream-forked-from", "forks are not served yet"),
-];
+const NOT_SERVED: [(&str, &str); 1] = [("stream-forked-from", "forks are not served yet")];
 
 fn bad<T>(why: &'static str) -> Result<T, Refused> {
     Err(Refused::Says(StatusCode::BAD_REQUEST, why))
@@ -105,46 +95,40 @@ fn number(text: &str) -> Option<u64> {
     (number < 1 << 53).then_some(number)
 }
 
-/// Refuses what is wrong with times to live and forks, whether they are served or not.
-fn well_formed(headers: &HeaderMap) -> Result<(), Refused> {
-    let (ttl, expires) = (headers.get("stream-ttl"), headers.get("stream-expires-at"));
+/// How long a stream is to live.
+pub(super) fn life(headers: &HeaderMap) -> Result<Life, Refused> {
+    let said = |name| {
+        headers
+            .get(name)
+            .map(|said| said.to_str().unwrap_or_default())
+    };
+    let (ttl, expires) = (said("stream-ttl"), said("stream-expires-at"));
     if ttl.is_some() && expires.is_some() {
         return bad("either Stream-TTL or Stream-Expires-At");
     }
-    if let Some(ttl) = ttl {
-        let digits = ttl.as_bytes();
-        let is_number = (1..=15).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-        if !is_number || digits.len() > 1 && digits[0] == b'0' {
-            return bad("Stream-TTL is a number of seconds in plain digits");
-        }
+    let is_plain = |ttl: &&str| {
+        let is_number = ttl.bytes().all(|one| one.is_ascii_digit()) && ttl.len() <= 15;
+        is_number && (*ttl == "0" || !ttl.starts_with('0'))
+    };
+    let ttl_s = ttl.map(|ttl| Some(ttl).filter(is_plain)?.parse().ok());
+    let expires_at = expires.map(time_ms);
+    match (ttl_s, expires_at) {
+        (Some(None), _) => bad("Stream-TTL is a number of seconds in plain digits"),
+        (_, Some(None)) => bad("Stream-Expires-At is a time as in RFC 3339"),
+        (ttl_s, expires_at) => Ok(Life {
+            ttl_s: ttl_s.flatten(),
+            expires_at: expires_at.flatten(),
+        }),
     }
-    if expires.is_some_and(|at| !at.to_str().is_ok_and(is_time)) {
-        return bad("Stream-Expires-At is a time as in RFC 3339");
-    }
+}
+
+/// Refuses what is wrong with forks, whether they are served or not.
+fn well_formed(headers: &HeaderMap) -> Result<(), Refused> {
+    life(headers)?;
     let of_fork = ["stream-fork-offset", "stream-fork-sub-offset"];
     let has_source = headers.contains_key("stream-forked-from");
     if !has_source && of_fork.iter().any(|name| headers.contains_key(*name)) {
         return bad("an offset of a fork comes with Stream-Forked-From");
     }
     Ok(())
-}
-
-/// Whether a text has the form of RFC 3339.
-fn is_time(text: &str) -> bool {
-    let shape = |text: &str, form: &str| {
-        let is_fit = |(byte, form): (u8, u8)| match form {
-            b'0' => byte.is_ascii_digit(),
-            other => byte.eq_ignore_ascii_case(&other),
-        };
-        text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_fit)
-    };
-    let Some((time, zone)) = text.split_at_checked("0000-00-00T00:00:00".len()) else {
-        return false;
-    };
-    let zone = match zone.strip_prefix('.') {
-        Some(rest) => rest.trim_start_matches(|digit: char| digit.is_ascii_digit()),
-        None => zone,
-    };
-    let is_zone = shape(zone, "Z") || shape(zone, "+00:00") || shape(zone, "-00:00");
-    shape(time, "0000-00-00T00:00:00") && is_zone
 }

@@ -28,8 +28,8 @@ use super::http::respond::{Answer, empty, not_allowed, say, set};
 use super::http::rpc;
 use tideline_base::decode::query;
 use tideline_model::Value;
-use tideline_timelines::timeline::{Error, Target, TimelineInfo};
-use tideline_wire::durable::{JSON, kind, offset};
+use tideline_timelines::timeline::{Error, Life, Target, TimelineInfo};
+use tideline_wire::durable::{JSON, kind, offset, time_text};
 use tideline_wire::timelines::timeline;
 use tideline_wire::{Failure, Method, Reason, Reply, Request};
 
@@ -52,10 +52,11 @@ struct Known {
     /// As it was given when the stream was made.
     content_type: String,
     closed: bool,
+    life: Life,
 }
 
-impl From<TimelineInfo> for Known {
-    fn from(info: TimelineInfo) -> Known {
+impl From<(TimelineInfo, Life)> for Known {
+    fn from((info, life): (TimelineInfo, Life)) -> Known {
         let said = info.meta.into_iter().find(|(name, _)| name == CONTENT);
         Known {
             content_type: match said {
@@ -66,6 +67,7 @@ impl From<TimelineInfo> for Known {
             head: info.head,
             floor: info.floor,
             closed: info.closed,
+            life,
         }
     }
 }
@@ -223,7 +225,7 @@ impl Asked {
 
     /// What is known of the stream, for a caller who may do this with it.
     async fn known(&self, method: Method) -> Result<Known, Failure> {
-        let get = self.shared.timelines.get(self.target(method));
+        let get = self.shared.timelines.stream(self.target(method));
         let info = self.admitted.perform(Does::Reads, get).await?;
         Ok(info.map_err(dispatch::refusal)?.into())
     }
@@ -271,10 +273,17 @@ impl Asked {
         say_type(&mut answer, &known.content_type);
         say_next(&mut answer, known.head);
         say_closed(&mut answer, known.closed);
+        if let Some(ttl_s) = known.life.ttl_s {
+            say_number(&mut answer, "stream-ttl", ttl_s);
+        }
+        if let Some(at_ms) = known.life.expires_at {
+            say_header(&mut answer, "stream-expires-at", &time_text(at_ms));
+        }
         Ok(answer)
     }
 
     async fn delete(&mut self) -> Result<Answer, Refused> {
+        self.known(Method::TimelineDelete).await?;
         let delete = timeline::Delete {
             timeline: self.name.clone(),
             epoch: None,

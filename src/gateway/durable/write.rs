@@ -36,6 +36,7 @@ impl Asked {
     ) -> Result<Answer, Refused> {
         headers::served(request.headers())?;
         let closed = headers::closes(request.headers());
+        let life = headers::life(request.headers())?;
         let content_type = headers::content_type(request.headers())?;
         let content_type = content_type.unwrap_or_else(|| OCTETS.to_owned());
         let location = location(request);
@@ -65,16 +66,17 @@ impl Asked {
         };
         let first = first.map(|first| of_batch(&self.caller, first));
         let timelines = self.shared.timelines.clone();
-        let creating = async move { timelines.create_stream(create, first, closed).await };
+        let creating = async move { timelines.create_stream(create, first, closed, life).await };
         let done = self.change(Method::TimelineCreate, bytes, noted, creating);
-        let (info, created) = done.await?;
+        let (info, lives, created) = done.await?;
         drop(share);
-        let known = Known::from(info);
+        let known = Known::from((info, lives));
         if !created {
             let differs = match known.closed == closed {
                 _ if kind(&known.content_type) != kind(&content_type) => "has another content type",
                 false if closed => "is open",
                 false => "is closed",
+                true if known.life != life => "lives by another time",
                 true => "",
             };
             if !differs.is_empty() {

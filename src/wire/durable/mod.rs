@@ -5,6 +5,7 @@
 //! Must not: know HTTP's connections, or who asks.
 
 mod json;
+mod time;
 
 use std::fmt::Write as _;
 
@@ -19,6 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 pub use json::messages;
+pub use time::{time_ms, time_text};
 
 /// The content type of a stream that says none.
 pub const OCTETS: &str = "application/octet-stream";

@@ -116,6 +116,9 @@ impl Site {
         self.check_epoch_or_create(&name, &existing, false, target.epoch.as_deref())?;
         let mut head = existing.ok_or(Error::TimelineNotFound)?;
         let mut stream = StreamRow::load(txn, &name, &head)?;
+        if stream.is_over(txn.now_ms()) {
+            return Err(Error::TimelineNotFound);
+        }
         let known = match &asked.producer {
             Some(producer) => ProducerRow::load(txn, &name, &head, &producer.id)?,
             None => None,
@@ -222,6 +225,7 @@ fn remember(
         stream.closed_by = asked.producer.clone().unwrap_or_default();
         head.flags |= CLOSED;
     }
+    stream.renew(txn.now_ms());
     if *stream != before || asked.closes {
         stream.store(txn, name, head);
         put_head(txn, name, head);

@@ -13,20 +13,24 @@ use super::super::rows::tables::Name;
 use super::super::write::append::Prepared;
 use super::super::write::{Site, put_head};
 use super::super::{Append, Error, SMALL_BYTES, TimelineInfo, Timelines};
+use super::life::Life;
+use super::row::StreamRow;
 
 impl Timelines {
-    /// Makes a timeline with its first messages, perhaps closed. Gives what is there now, and whether it was made.
+    /// Makes a timeline with its first messages, perhaps closed. Gives what is there now, how long it lives, and
+    /// whether it was made.
     pub fn create_stream(
         &self,
         create: Create,
         first: Option<Append>,
         closed: bool,
-    ) -> impl Future<Output = Result<(TimelineInfo, bool), Error>> + Send + use<> {
+        life: Life,
+    ) -> impl Future<Output = Result<(TimelineInfo, Life, bool), Error>> + Send + use<> {
         let partition = self.place(&create.target.timeline);
         let first = first.map(|first| self.prepare(first, None));
         let bytes = SMALL_BYTES + first.as_ref().map_or(0, Prepared::bytes);
         self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
-            site.create_stream(txn, create, first, closed)
+            site.create_stream(txn, create, first, (closed, life))
         })
     }
 }
@@ -37,21 +41,27 @@ impl Site {
         txn: &mut Txn<'_>,
         create: Create,
         first: Option<Prepared>,
-        closed: bool,
-    ) -> Result<(TimelineInfo, bool), Error> {
+        (closed, life): (bool, Life),
+    ) -> Result<(TimelineInfo, Life, bool), Error> {
+        let name = Name::new(&create.target.timeline);
+        self.free(txn, &name)?;
         let (info, made) = self.create(txn, create)?;
         if !made.created {
-            return Ok((info, false));
+            let head = HeadRow::load_to_write(txn, &name)?.ok_or(Error::TimelineNotFound)?;
+            let stream = StreamRow::load(txn, &name, &head)?;
+            return Ok((info, stream.life(), false));
         }
         if let Some(mut first) = first {
             first.run(txn, self)?;
         }
-        let name = Name::new(&info.timeline);
         let mut head = HeadRow::load_to_write(txn, &name)?.ok_or(Error::TimelineNotFound)?;
+        self.begin_life(txn, (&name, &mut head), life);
         if closed {
             head.flags |= CLOSED;
+        }
+        if closed || life != Life::default() {
             put_head(txn, &name, &head);
         }
-        Ok((self.info(txn, info.timeline, &head)?, true))
+        Ok((self.info(txn, info.timeline, &head)?, life, true))
     }
 }

@@ -6,11 +6,14 @@
 //! messages, or know HTTP.
 
 mod append;
+mod life;
 mod make;
 mod row;
 mod verify;
 
 pub use append::{Producer, StreamAppend, StreamAppended, StreamRefused};
+pub use life::Life;
+pub(super) use life::is_of_end;
 
 /// Producers that a stream remembers.
 pub const PRODUCERS_MAX: u32 = 1_000;

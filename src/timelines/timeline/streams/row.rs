@@ -18,14 +18,23 @@ pub(super) struct StreamRow {
     pub(super) closed_by: Producer,
     /// How many there are.
     pub(super) producers: u32,
+    /// How long it lives from its last use.
+    pub(super) ttl_s: Option<u64>,
+    /// When it ends if it is not used before, ms; 0 = never.
+    pub(super) ends_at: u64,
+    /// The time of the due row that leads to its end; 0 = there is none.
+    pub(super) due_at: u64,
 }
 
 columns! { StreamRow {
     "$by": closed_by.id,
     "$by_epoch": closed_by.epoch,
     "$by_seq": closed_by.seq,
+    "$due": due_at,
+    "$ends": ends_at,
     "$producers": producers,
     "$seq": seq,
+    "$ttl": ttl_s,
 } }
 
 /// How far a producer has come.
@@ -98,11 +107,11 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back(
-            seq: String, id: String, numbers in any::<[u64; 2]>(), producers: u32, bytes: Vec<u8>,
+            seq: String, id: String, numbers in any::<[u64; 4]>(), ttl_s: Option<u64>, producers: u32, bytes: Vec<u8>,
         ) {
-            let [epoch, number] = numbers;
+            let [epoch, number, ends_at, due_at] = numbers;
             let closed_by = Producer { id, epoch, seq: number };
-            let row = StreamRow { seq, closed_by, producers };
+            let row = StreamRow { seq, closed_by, producers, ttl_s, ends_at, due_at };
             prop_assert_eq!(StreamRow::decode(&row.encode().finish(1)), Ok(row));
             let row = ProducerRow { epoch, seq: number };
             prop_assert_eq!(ProducerRow::decode(&row.encode().finish(1)), Ok(row));

@@ -7,10 +7,12 @@ use tideline_table::{ReadError, damaged};
 use super::super::check::dump::StoredTimelines;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{Name, STREAMS};
+use super::super::time::{Kind, trim_columns};
 use super::row::{ProducerRow, StreamRow};
 
 impl StoredTimelines<'_> {
-    /// Checks that the row of the stream is there if the head says so, and counts its producers.
+    /// Checks that the row of the stream is there if the head says so, counts its producers, and looks
+    /// for the due row of its end.
     pub(in super::super) fn check_stream(
         &self,
         (name, head): (&Name, &HeadRow),
@@ -27,6 +29,13 @@ impl StoredTimelines<'_> {
             let read = ProducerRow::decode(&value);
             read.map_err(|_| damaged(&key, "not the row of a producer"))?;
             producers += 1;
+        }
+        let columns = trim_columns(head.incarnation);
+        if stream.due_at != 0 && !self.is_due(Kind::Trim, stream.due_at, name, &columns)? {
+            problem(format!(
+                "there is no due row to end it by at {}",
+                stream.due_at
+            ));
         }
         if producers != stream.producers {
             problem(format!(

@@ -64,14 +64,18 @@ impl Site {
         Ok(())
     }
 
-    /// Moves the floor of the timeline that a due row leads to. `false` = nothing was too old.
+    /// Moves the floor of the timeline that a due row leads to, or ends it as a stream. `false` = nothing was too old.
     pub(super) fn trim_old(&self, txn: &mut Txn<'_>, due: &Due) -> Result<bool, ReadError> {
         let name = &due.name;
         due.done(txn);
         let found = HeadRow::load_to_write(txn, name)?;
-        let Some(mut head) = found.filter(|head| !head.dropped && is_its(due, head)) else {
+        let Some(mut head) = found.filter(|head| !head.dropped && is_current(due, head)) else {
             return Ok(false);
         };
+        let is_end = self.end_stream(txn, due, &mut head)?;
+        if head.dropped || head.trim_at != due.at_ms {
+            return Ok(is_end && head.dropped);
+        }
         let now = txn.now_ms();
         head.trim_at = 0;
         let before = head.floor;
@@ -162,8 +166,12 @@ pub(super) fn warm_trim(rows: &impl Source, due: &Due, now_ms: u64) -> Result<()
 
 /// Whether a due row is the one that the head names.
 fn is_its(due: &Due, head: &HeadRow) -> bool {
+    is_current(due, head) && head.trim_at == due.at_ms
+}
+
+fn is_current(due: &Due, head: &HeadRow) -> bool {
     let is_current = |(incarnation, _)| incarnation == head.incarnation;
-    due.incarnation().is_ok_and(is_current) && head.trim_at == due.at_ms
+    due.incarnation().is_ok_and(is_current)
 }
 
 /// The first sequence whose message is younger than `until_ms`; the head's next one if there is none.
@@ -200,7 +208,7 @@ pub(in super::super) fn timestamp(
 }
 
 /// The columns of a trim's due row behind the timeline.
-pub(super) fn trim_columns(incarnation: u64) -> Vec<u8> {
+pub(in super::super) fn trim_columns(incarnation: u64) -> Vec<u8> {
     let mut columns = Vec::with_capacity(9);
     tideline_base::ordered::push_u64(&mut columns, incarnation);
     columns
