@@ -99,8 +99,6 @@ def test_what_is_wrong_or_not_served_is_named(ask):
     for body, headers, status in [(b"", JSON, 400), (b"[]", JSON, 400), (b"{", JSON, 400), (b"1", {}, 400), (b"1", TEXT, 409)]:
         assert ask("POST", body=body, headers=headers)[0] == status, (body, headers)
     assert ask("POST", body=json.dumps("x" * 300_000), headers=JSON)[0] == 413
-    status, _, body = ask("PUT", body=b"1", headers={**JSON, "Stream-Forked-From": "/v1/stream/x"})
-    assert status == 501 and b"not served" in body
     for headers in [{"Stream-TTL": "01"}, {"Stream-TTL": "1.5"}, {"Stream-TTL": ""}, {"Stream-Expires-At": "2100-01-01"}, {"Stream-TTL": "1", **AT}]:
         assert ask("PUT", headers={**JSON, **headers})[0] == 400, headers
     bad = [{"Producer-Id": "p"}, {"Stream-Seq": ""}, {"Stream-Seq": "x" * 256}, by("", 0, 0), by("p" * 256, 0, 0), by("p", -1, 0), by("p", 0, 1 << 53)]
@@ -222,6 +220,83 @@ def test_reads_keep_a_stream_alive_through_a_kill(own_server, name):
         time.sleep(0.35)
         server.start()
     until(lambda: server.http("HEAD", path)[0] == 404)
+
+
+@pytest.fixture
+def fork(server, name):
+    def fork(at=None, sub=None, source=name, headers=None, body=None, to=f"{name}-fork"):
+        said = {"Stream-Forked-From": f"/v1/stream/{source}", "Stream-Fork-Offset": at and offset(at), "Stream-Fork-Sub-Offset": sub and str(sub)}
+        said = {key: value for key, value in {**said, **(headers or {})}.items() if value is not None}
+        return server.http("PUT", f"/v1/stream/{to}", body, said)
+
+    return fork
+
+
+def test_a_fork_begins_with_its_source_and_goes_its_own_way(ask, server, client, name, fork):
+    ask("PUT", body=b'[{"n": 1}, {"n": 2}]', headers=JSON)
+    client.call("message.append", timeline=name, entry={"n": 3})
+    ask("POST", body=b"[4, 5, 6]", headers={**JSON, **by("p", 0, 0)})
+    client.call("message.delete", timeline=name, sequence=1)
+    client.call("timeline.trim", timeline=name, before=1)
+    status, headers, _ = fork(3, 2, body=b'"own"')
+    assert status == 201 and headers["Stream-Next-Offset"] == offset(6) and headers["Content-Type"] == "application/json"
+    copy = f"/v1/stream/{name}-fork"
+    assert json.loads(server.get(copy)[2]) == [{"n": 2}, {"n": 3}, 4, 5, "own"]
+    assert json.loads(server.get(f"{copy}?offset={offset(3)}")[2]) == [4, 5, "own"]
+    messages = client.call("message.range", timeline=f"{name}-fork")["messages"]
+    assert [message["sequence"] for message in messages] == [1, 2, 3, 4, 5, 6] and messages[0]["deleted"]
+    ask("POST", body=b"7", headers=JSON)
+    assert server.http("POST", copy, b"8", {**JSON, **by("p", 0, 0)})[0] == 200
+    assert json.loads(server.get(copy)[2])[-1] == 8 and json.loads(ask("GET")[2])[-1] == 7
+    # What is left of an append that was cut is one append: no more of it can be taken.
+    assert fork(3, 3, source=f"{name}-fork", to=f"{name}-2")[0] == 400
+    assert fork(3, 2, source=f"{name}-fork", to=f"{name}-2")[0] == 201
+    assert json.loads(server.get(f"/v1/stream/{name}-2")[2]) == [{"n": 2}, {"n": 3}, 4, 5]
+    assert fork(3, 2)[0] == 200 and fork(3, 1)[0] == 409 and fork(2)[0] == 409 and fork()[0] == 409
+
+
+def test_a_fork_of_bytes_is_cut_anywhere_and_begins_at_the_floor(ask, server, client, name, fork):
+    ask("PUT", body=b"one", headers=TEXT)
+    ask("POST", body=b"two", headers=TEXT)
+    ask("POST", body=bytes(range(256)), headers=TEXT)
+    client.call("timeline.trim", timeline=name, before=2)
+    assert fork(2, 5)[0] == 201
+    assert server.get(f"/v1/stream/{name}-fork")[2] == b"two" + bytes(range(5))
+    assert server.get(f"/v1/stream/{name}-fork?offset={offset(1)}")[2] == b"two" + bytes(range(5))
+    for at, sub, status in [(2, 257, 400), (3, 1, 400), (4, None, 400), (0, None, 410)]:
+        assert fork(None, sub, headers={"Stream-Fork-Offset": offset(at)}, to=f"{name}-2")[0] == status, (at, sub)
+    for headers, status in [({"Stream-Forked-From": "x"}, 400), ({"Stream-Fork-Offset": "x"}, 400), (JSON, 409)]:
+        assert fork(headers=headers, to=f"{name}-2")[0] == status
+    assert fork(source=f"{name}-none", to=f"{name}-2")[0] == 404 and ask("DELETE")[0] == 204
+
+
+def test_the_name_of_a_source_is_kept_while_forks_live(ask, server, client, name, fork):
+    ask("PUT", body=b"a", headers=TEXT)
+    assert fork()[0] == 201 and fork(source=f"{name}-fork", to=f"{name}-2")[0] == 201
+    assert ask("DELETE")[0] == 204
+    assert server.http("DELETE", f"/v1/stream/{name}-fork")[0] == 204
+    for method in ["GET", "HEAD", "DELETE"]:
+        assert ask(method)[0] == 410 and server.http(method, f"/v1/stream/{name}-fork")[0] == 410
+    assert ask("POST", body=b"b", headers=TEXT)[0] == 410 and ask("PUT", headers=TEXT)[0] == 409
+    assert fork(to=f"{name}-3")[0] == 409
+    # Whichever door it goes by.
+    assert server.get(f"/v1/stream/{name}-2")[2] == b"a" and client.call("timeline.delete", timeline=f"{name}-2")["deleted"]
+    assert ask("GET")[0] == 404 and ask("PUT", headers=JSON)[0] == 201 and fork(to=f"{name}-3")[0] == 201
+
+
+def test_forks_need_rights_on_both(guard, name):
+    server = guard().start()
+    on = lambda *rules: {"Authorization": f"Bearer {token('ben', rights=[{'on': on, 'allow': list(allow)} for on, allow in rules])}"}
+    path, copy = f"/v1/stream/{name}", f"/v1/stream/{name}-fork"
+    assert server.http("PUT", path, b"1", {**JSON, **on((name, ["create", "append"]))})[0] == 201
+    ask = lambda *rules: server.http("PUT", copy, None, {"Stream-Forked-From": path, **on(*rules)})[0]
+    assert ask((f"{name}-fork", ["create", "read"])) == 404
+    assert ask((name, ["read"]), (f"{name}-fork", ["read"])) == 403
+    assert ask((name, ["read"]), (f"{name}-fork", ["create"])) == 201
+    assert server.http("GET", copy, None, on((f"{name}-fork", ["read"])))[2] == b"[1]"
+    assert server.http("DELETE", path, None, on((name, ["manage", "read"])))[0] == 204
+    assert server.http("GET", path, None, on((name, ["read"])))[0] == 410
+    assert server.http("GET", path, None, on(("other", ["read"])))[0] == 404
 
 
 def produce(server, path, kills):

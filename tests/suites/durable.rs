@@ -1,7 +1,7 @@
 //! Durable Streams as its own conformance suite sees it, unmodified, against the real binary.
 //!
-//! Owns: the suite below `target/`, pinned. Promises: what passes stays so: `tests/durable/failing.txt` names the rest.
-//! Must not: know the protocol.
+//! Owns: the suite below `target/`, pinned. Promises: every test that runs passes, and all run. Must not: know the
+//! protocol.
 
 use std::process::Command;
 

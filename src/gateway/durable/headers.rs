@@ -1,31 +1,16 @@
 //! What the headers of a PUT or POST say.
 //!
-//! Owns: reading them. Promises: what is malformed is refused whatever else there is; what this server does not do is
-//! refused by name before anything is done. Must not: know a stream.
+//! Owns: reading them. Promises: what is malformed is refused before anything is done. Must not: know a stream.
 
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 
 use super::{Refused, text_of};
-use tideline_timelines::timeline::{Life, Producer, StreamAppend};
-use tideline_wire::durable::{kind, time_ms};
-
-/// What is not done yet of the protocol, by the header that asks for it.
-const NOT_SERVED: [(&str, &str); 1] = [("stream-forked-from", "forks are not served yet")];
+use tideline_timelines::timeline::{Fork, Life, Producer, StreamAppend};
+use tideline_wire::durable::{Offset, kind, time_ms};
 
 fn bad<T>(why: &'static str) -> Result<T, Refused> {
     Err(Refused::Says(StatusCode::BAD_REQUEST, why))
-}
-
-/// Refuses what is malformed or not served.
-pub(super) fn served(headers: &HeaderMap) -> Result<(), Refused> {
-    well_formed(headers)?;
-    for (name, why) in NOT_SERVED {
-        if headers.contains_key(name) {
-            return Err(Refused::Says(StatusCode::NOT_IMPLEMENTED, why));
-        }
-    }
-    Ok(())
 }
 
 /// The content type that a request names; `None` = it names none.
@@ -106,11 +91,11 @@ pub(super) fn life(headers: &HeaderMap) -> Result<Life, Refused> {
     if ttl.is_some() && expires.is_some() {
         return bad("either Stream-TTL or Stream-Expires-At");
     }
-    let is_plain = |ttl: &&str| {
+    let is_fit = |ttl: &&str| {
         let is_number = ttl.bytes().all(|one| one.is_ascii_digit()) && ttl.len() <= 15;
-        is_number && (*ttl == "0" || !ttl.starts_with('0'))
+        is_number && is_plain(ttl)
     };
-    let ttl_s = ttl.map(|ttl| Some(ttl).filter(is_plain)?.parse().ok());
+    let ttl_s = ttl.map(|ttl| Some(ttl).filter(is_fit)?.parse().ok());
     let expires_at = expires.map(time_ms);
     match (ttl_s, expires_at) {
         (Some(None), _) => bad("Stream-TTL is a number of seconds in plain digits"),
@@ -122,13 +107,43 @@ pub(super) fn life(headers: &HeaderMap) -> Result<Life, Refused> {
     }
 }
 
-/// Refuses what is wrong with forks, whether they are served or not.
-fn well_formed(headers: &HeaderMap) -> Result<(), Refused> {
-    life(headers)?;
-    let of_fork = ["stream-fork-offset", "stream-fork-sub-offset"];
-    let has_source = headers.contains_key("stream-forked-from");
-    if !has_source && of_fork.iter().any(|name| headers.contains_key(*name)) {
-        return bad("an offset of a fork comes with Stream-Forked-From");
+/// Where a stream is to be forked; `None` = it is none.
+pub(super) fn fork(headers: &HeaderMap) -> Result<Option<Fork>, Refused> {
+    let (from, offset, sub) = (
+        "stream-forked-from",
+        "stream-fork-offset",
+        "stream-fork-sub-offset",
+    );
+    if !headers.contains_key(from) {
+        return match headers.contains_key(offset) || headers.contains_key(sub) {
+            true => bad("an offset of a fork comes with Stream-Forked-From"),
+            false => Ok(None),
+        };
     }
-    Ok(())
+    let Some(source) = text_of(headers, from).and_then(super::name) else {
+        return bad("Stream-Forked-From is the path of a stream");
+    };
+    let after = match headers.contains_key(offset) {
+        false => None,
+        true => match text_of(headers, offset).and_then(Offset::read) {
+            Some(Offset::After(sequence)) => Some(sequence),
+            Some(Offset::Now) => None,
+            None => return bad("no stream has given this Stream-Fork-Offset"),
+        },
+    };
+    let sub = match headers.contains_key(sub) {
+        false => 0,
+        true => match text_of(headers, sub).filter(is_plain).and_then(number) {
+            Some(sub) => sub,
+            None => return bad("Stream-Fork-Sub-Offset is a number in plain digits"),
+        },
+    };
+    if sub > 0 && after.is_none() {
+        return bad("a sub-offset comes with Stream-Fork-Offset");
+    }
+    Ok(Some(Fork { source, after, sub }))
+}
+
+fn is_plain(text: &&str) -> bool {
+    *text == "0" || !text.starts_with('0')
 }

@@ -4,6 +4,7 @@
 //! rights, limits and order; what is stored is done by the same calls as the native protocol's; what this server does
 //! not do of the protocol is refused by name before anything is done. Must not: keep anything between two requests.
 
+mod fork;
 mod headers;
 mod live;
 mod read;
@@ -28,7 +29,7 @@ use super::http::respond::{Answer, empty, not_allowed, say, set};
 use super::http::rpc;
 use tideline_base::decode::query;
 use tideline_model::Value;
-use tideline_timelines::timeline::{Error, Life, Target, TimelineInfo};
+use tideline_timelines::timeline::{Error, Fork, Life, Stream, Target};
 use tideline_wire::durable::{JSON, kind, offset, time_text};
 use tideline_wire::timelines::timeline;
 use tideline_wire::{Failure, Method, Reason, Reply, Request};
@@ -53,10 +54,11 @@ struct Known {
     content_type: String,
     closed: bool,
     life: Life,
+    fork: Fork,
 }
 
-impl From<(TimelineInfo, Life)> for Known {
-    fn from((info, life): (TimelineInfo, Life)) -> Known {
+impl From<Stream> for Known {
+    fn from(Stream { info, life, fork }: Stream) -> Known {
         let said = info.meta.into_iter().find(|(name, _)| name == CONTENT);
         Known {
             content_type: match said {
@@ -68,6 +70,7 @@ impl From<(TimelineInfo, Life)> for Known {
             floor: info.floor,
             closed: info.closed,
             life,
+            fork,
         }
     }
 }
@@ -153,7 +156,8 @@ async fn answer(
         caller,
         name,
     };
-    match method {
+    let again = asked.again();
+    let answered = match method {
         HttpMethod::GET => {
             let counted = asked.counted(Method::MessageRange);
             counted(asked.read(request).await)
@@ -166,6 +170,16 @@ async fn answer(
         HttpMethod::POST => asked.append(request).await,
         HttpMethod::DELETE => asked.delete().await,
         _ => Ok(not_allowed("GET, HEAD, PUT, POST, DELETE, OPTIONS")),
+    };
+    match answered {
+        Err(Refused::Failure(failure)) if failure.reason == Reason::TimelineNotFound => {
+            let gone = "the stream is deleted, and its name is kept for its forks only";
+            Err(match again.is_held().await? {
+                true => Refused::Says(StatusCode::GONE, gone),
+                false => failure.into(),
+            })
+        }
+        answered => answered,
     }
 }
 
@@ -179,6 +193,21 @@ fn name(path: &str) -> Option<String> {
 }
 
 impl Asked {
+    /// The same stream for another look.
+    fn again(&self) -> Asked {
+        self.about(self.name.clone())
+    }
+
+    /// Another stream, for the same caller.
+    fn about(&self, name: String) -> Asked {
+        Asked {
+            shared: Arc::clone(&self.shared),
+            admitted: Arc::clone(&self.admitted),
+            caller: self.caller.clone(),
+            name,
+        }
+    }
+
     /// Does a native call, counted as such.
     async fn call(&mut self, request: Request, bytes: usize) -> Result<Reply, Failure> {
         let (method, began) = (request.method(), Instant::now());

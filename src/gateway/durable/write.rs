@@ -4,22 +4,79 @@
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{HOST, HeaderValue, LOCATION};
+use hyper::header::{HOST, HeaderMap, HeaderValue, LOCATION};
 use hyper::{Request as HttpRequest, StatusCode};
 
+use super::super::dispatch::refusal;
 use super::super::dispatch::timelines::message::of_batch;
+use super::super::entrance::admitted::Does;
 use super::super::http::body;
 use super::super::http::body::Body;
 use super::super::http::respond::{Answer, empty, not_read, say};
+use super::fork::Source;
 use super::{
     Asked, CONTENT, Known, Refused, headers, say_closed, say_next, say_number, say_type, text_of,
 };
 use tideline_model::Value;
-use tideline_timelines::timeline::{Append, Create, SettingsPatch, StreamAppend, StreamRefused};
-use tideline_wire::durable::{JSON, OCTETS, entry, kind, messages};
+use tideline_timelines::timeline::{
+    Append, AppendOne, Create, Fork, Life, NewStream, SettingsPatch, StreamAppend, StreamRefused,
+};
+use tideline_wire::durable::{JSON, OCTETS, Part, entry, kind, messages};
 use tideline_wire::messages::message;
 use tideline_wire::timelines::timeline;
-use tideline_wire::{Entry, Method, Request};
+use tideline_wire::{Entry, Method, Reason, Request};
+
+/// What a PUT asks for.
+struct Config {
+    content_type: Option<String>,
+    closed: bool,
+    life: Life,
+    fork: Option<Fork>,
+}
+
+impl Config {
+    fn read(headers: &HeaderMap) -> Result<Config, Refused> {
+        Ok(Config {
+            content_type: headers::content_type(headers)?,
+            closed: headers::closes(headers),
+            life: headers::life(headers)?,
+            fork: headers::fork(headers)?,
+        })
+    }
+
+    /// The answer if the stream is there. A fork that does not say its content type and its end means any.
+    fn found(&self, known: &Known) -> Result<Answer, Refused> {
+        let said = self.content_type.as_deref();
+        let said = said.or(Some(OCTETS).filter(|_| self.fork.is_none()));
+        let is_other = |said: &str| kind(said) != kind(&known.content_type);
+        let says_life = self.fork.is_none() || self.life != Life::default();
+        let differs = if said.is_some_and(is_other) {
+            "has another content type"
+        } else if self.fork.clone().unwrap_or_default() != known.fork {
+            "is a fork of another place, or none"
+        } else if known.closed != self.closed {
+            match known.closed {
+                true => "is closed",
+                false => "is open",
+            }
+        } else if says_life && self.life != known.life {
+            "lives by another time"
+        } else {
+            return Ok(made(StatusCode::OK, known));
+        };
+        let why = format!("the stream is there, and {differs}");
+        Err(say(StatusCode::CONFLICT, &why).into())
+    }
+}
+
+/// The answer to a PUT.
+fn made(status: StatusCode, known: &Known) -> Answer {
+    let mut answer = empty(status);
+    say_type(&mut answer, &known.content_type);
+    say_next(&mut answer, known.head);
+    say_closed(&mut answer, known.closed);
+    answer
+}
 
 impl Asked {
     async fn body(&self, request: &mut HttpRequest<Incoming>) -> Result<Body, Refused> {
@@ -34,21 +91,19 @@ impl Asked {
         &mut self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
-        headers::served(request.headers())?;
-        let closed = headers::closes(request.headers());
-        let life = headers::life(request.headers())?;
-        let content_type = headers::content_type(request.headers())?;
-        let content_type = content_type.unwrap_or_else(|| OCTETS.to_owned());
+        let mut config = Config::read(request.headers())?;
         let location = location(request);
         let Body { bytes, share } = self.body(request).await?;
+        let source = self.source(&mut config).await?;
+        let content_type = config.content_type.clone();
+        let content_type = content_type.unwrap_or_else(|| OCTETS.to_owned());
         let is_json = kind(&content_type) == JSON;
         let parts = taken_apart(bytes, is_json)?;
-        let (first, bytes) = match parts.is_empty() {
-            true => (None, 0),
-            false => self
-                .batch(parts, is_json)
-                .map(|(all, bytes)| (Some(all), bytes))?,
+        let (inherited, messages) = match source {
+            Some(source) => (Some(source.inherited), source.messages),
+            None => (None, Vec::new()),
         };
+        let (first, bytes) = self.first(messages, parts, is_json)?;
         let create = timeline::Create {
             timeline: self.name.clone(),
             meta: None,
@@ -57,51 +112,103 @@ impl Asked {
             epoch: None,
         };
         let noted = self.noted(&Request::TimelineCreate(Box::new(create)));
-        let create = Create {
-            target: self.target(Method::TimelineCreate),
-            meta: vec![(CONTENT.to_owned(), Value::String(content_type.clone()))],
-            settings: SettingsPatch::default(),
-            members: Vec::new(),
-            implicit: false,
+        let new = NewStream {
+            create: Create {
+                target: self.target(Method::TimelineCreate),
+                meta: vec![(CONTENT.to_owned(), Value::String(content_type))],
+                settings: SettingsPatch::default(),
+                members: Vec::new(),
+                implicit: false,
+            },
+            first,
+            closed: config.closed,
+            life: config.life,
+            inherited,
         };
-        let first = first.map(|first| of_batch(&self.caller, first));
         let timelines = self.shared.timelines.clone();
-        let creating = async move { timelines.create_stream(create, first, closed, life).await };
+        let creating = async move { timelines.create_stream(new).await };
         let done = self.change(Method::TimelineCreate, bytes, noted, creating);
-        let (info, lives, created) = done.await?;
+        let (stream, created) = done.await?;
         drop(share);
-        let known = Known::from((info, lives));
+        let known = Known::from(stream);
         if !created {
-            let differs = match known.closed == closed {
-                _ if kind(&known.content_type) != kind(&content_type) => "has another content type",
-                false if closed => "is open",
-                false => "is closed",
-                true if known.life != life => "lives by another time",
-                true => "",
-            };
-            if !differs.is_empty() {
-                let why = format!("the stream is there, and {differs}");
-                return Err(Refused::Answer(Box::new(say(StatusCode::CONFLICT, &why))));
-            }
+            return config.found(&known);
         }
-        let mut answer = empty(match created {
-            true => StatusCode::CREATED,
-            false => StatusCode::OK,
-        });
-        say_type(&mut answer, &content_type);
-        say_next(&mut answer, known.head);
-        say_closed(&mut answer, known.closed);
-        if created && let Some(location) = location {
+        let mut answer = made(StatusCode::CREATED, &known);
+        if let Some(location) = location {
             answer.headers_mut().insert(LOCATION, location);
         }
         Ok(answer)
+    }
+
+    /// The source of a fork that is to be made. What the fork does not say of itself is as there.
+    async fn source(&self, config: &mut Config) -> Result<Option<Source>, Refused> {
+        let has_forks = self.shared.timelines.has_forks(self.name.clone());
+        let has_forks = self.admitted.perform(Does::Changes, has_forks).await?;
+        let has_forks = has_forks.map_err(refusal)?;
+        if has_forks || config.fork.is_some() {
+            match self.known(Method::TimelineCreate).await {
+                // One that is there is compared, whatever has become of its source.
+                Ok(known) => return Err(config.found(&known)?.into()),
+                Err(failure) if failure.reason != Reason::TimelineNotFound => {
+                    return Err(failure.into());
+                }
+                Err(_) if has_forks => {
+                    let why = "the stream is deleted, and its name is kept for its forks";
+                    return Err(Refused::Says(StatusCode::CONFLICT, why));
+                }
+                Err(_) => {}
+            }
+        }
+        let Some(fork) = config.fork.clone() else {
+            return Ok(None);
+        };
+        let source = self.inherit(fork).await?;
+        let content_type = &source.known.content_type;
+        let said = config
+            .content_type
+            .get_or_insert_with(|| content_type.clone());
+        if kind(said) != kind(content_type) {
+            let why = "the source has another content type";
+            return Err(Refused::Says(StatusCode::CONFLICT, why));
+        }
+        if config.life == Life::default() {
+            config.life = source.known.life;
+        }
+        let of = self.about(source.inherited.fork.source.clone());
+        let of = of.target(Method::MessageRange);
+        let noting = self.shared.timelines.note_fork(of, self.name.clone());
+        let noted = self.admitted.perform(Does::Changes, noting).await?;
+        noted.map_err(refusal)?;
+        Ok(Some(source))
+    }
+
+    /// The first messages of a stream: those of its source and its own, and how many bytes the own ones are.
+    fn first(
+        &self,
+        messages: Vec<AppendOne>,
+        parts: Vec<Bytes>,
+        is_json: bool,
+    ) -> Result<(Option<Append>, usize), Refused> {
+        let (own, bytes) = match parts.is_empty() {
+            true => (self.nothing(), 0),
+            false => self.batch(parts, is_json)?,
+        };
+        let needs = match own.messages.is_empty() {
+            true => Method::TimelineCreate,
+            false => Method::MessageAppendBatch,
+        };
+        let mut first = of_batch(&self.caller, own);
+        first.asker = self.caller.asking(needs);
+        first.messages.splice(0..0, messages);
+        let first = Some(first).filter(|first| !first.messages.is_empty());
+        Ok((first, bytes))
     }
 
     pub(super) async fn append(
         &mut self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
-        headers::served(request.headers())?;
         let asked = headers::append(request.headers())?;
         let said = text_of(request.headers(), "content-type").map(kind);
         let Body { bytes, share } = self.body(request).await?;
@@ -166,10 +273,17 @@ impl Asked {
         let limits = &self.shared.options.limits;
         let bytes: usize = parts.iter().map(Bytes::len).sum();
         let mut batch = self.nothing();
-        for data in parts {
+        let append = uuid::Uuid::new_v4().simple().to_string();
+        let count = parts.len() as u64;
+        for (number, data) in (1..).zip(parts) {
+            let part = Part {
+                append: &append,
+                number,
+                count,
+            };
             batch.messages.push(message::BatchMessage {
                 entry: Entry::from(entry(&self.name, data, is_json, limits)?),
-                message_id: None,
+                message_id: (count > 1).then(|| part.to_string()),
                 expires_in_ms: None,
             });
         }

@@ -76,7 +76,10 @@ pub use read::position::{
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
 pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS, RELAYS};
-pub use streams::{Life, PRODUCERS_MAX, Producer, StreamAppend, StreamAppended, StreamRefused};
+pub use streams::{
+    FORKS_MAX, Fork, Inherited, Life, NewStream, PRODUCERS_MAX, Producer, Stream, StreamAppend,
+    StreamAppended, StreamRefused,
+};
 pub use tideline_model::timelines::{Edit, EditBy, FanOut, Reaction, Reactions, Retention};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};

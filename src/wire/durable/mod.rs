@@ -5,6 +5,7 @@
 //! Must not: know HTTP's connections, or who asks.
 
 mod json;
+mod part;
 mod time;
 
 use std::fmt::Write as _;
@@ -20,6 +21,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 pub use json::messages;
+pub use part::Part;
 pub use time::{time_ms, time_text};
 
 /// The content type of a stream that says none.
@@ -95,6 +97,12 @@ pub fn entry(
     published.entry(stream, limits).map(|(columns, _)| columns)
 }
 
+/// The bytes of a message; `None` = it is deleted.
+#[must_use]
+pub fn bytes_of(message: &Message) -> Option<Bytes> {
+    shown(message).map(|one| one.data)
+}
+
 /// The bytes of a read: an array of the messages, or one behind the other. Deleted ones are left out.
 #[must_use]
 pub fn body(all: &[Message], is_json: bool) -> Bytes {
@@ -102,7 +110,7 @@ pub fn body(all: &[Message], is_json: bool) -> Bytes {
     if is_json {
         out.push(b'[');
     }
-    for data in all.iter().filter_map(shown).map(|one| one.data) {
+    for data in all.iter().filter_map(bytes_of) {
         if is_json && out.len() > 1 {
             out.push(b',');
         }

@@ -17,9 +17,9 @@ use super::super::unread;
 use super::head::HeadRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
-    CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES,
-    MEMBERS, MENTIONS, MESSAGES, METAS, Name, PINS, POLICIES, REACTION_SUMS, REACTIONS, SCHEDULED,
-    SENDERS, SETTINGS, STREAMS, incarnation_of,
+    CHANGES, DUE, FOLLOWERS, FORKS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS,
+    MEMBER_CHANGES, MEMBERS, MENTIONS, MESSAGES, METAS, Name, PINS, POLICIES, REACTION_SUMS,
+    REACTIONS, SCHEDULED, SENDERS, SETTINGS, STREAMS, incarnation_of,
 };
 
 /// How long message IDs are remembered.
@@ -73,7 +73,7 @@ impl BuiltInTables for TimelineTables {
         match table {
             DUE => owner_of_text(Due::of(columns).ok()?.name.as_bytes()),
             POLICIES => Some(Owner::Each),
-            HEADS | METAS | SCHEDULED => owner_of_text(columns),
+            HEADS | METAS | SCHEDULED | FORKS => owner_of_text(columns),
             table if is_of_incarnation(table) => owner_of_text(columns),
             _ => None,
         }

@@ -13,6 +13,7 @@ use super::super::rows::tables::Name;
 use super::super::time::{Due, Kind, put_due, trim_columns};
 use super::super::write::{Site, put_head};
 use super::super::{Error, Target, TimelineInfo, Timelines};
+use super::fork::Fork;
 use super::row::StreamRow;
 
 /// How long a stream lives. By default for ever.
@@ -22,6 +23,17 @@ pub struct Life {
     pub ttl_s: Option<u64>,
     /// Until then, ms since 1970.
     pub expires_at: Option<u64>,
+}
+
+/// What is known of a stream.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// As a timeline.
+    pub info: TimelineInfo,
+    /// How long it lives.
+    pub life: Life,
+    /// Where it was forked.
+    pub fork: Fork,
 }
 
 impl Life {
@@ -39,6 +51,14 @@ impl StreamRow {
     /// Whether its time is over.
     pub(super) fn is_over(&self, now_ms: u64) -> bool {
         self.ends_at != 0 && self.ends_at <= now_ms
+    }
+
+    pub(super) fn known(self, info: TimelineInfo) -> Stream {
+        Stream {
+            info,
+            life: self.life(),
+            fork: self.fork,
+        }
     }
 
     pub(super) fn life(&self) -> Life {
@@ -63,8 +83,8 @@ impl StreamRow {
 }
 
 impl Timelines {
-    /// What is known of a timeline, and how long it lives as a stream. One that is over is not found.
-    pub async fn stream(&self, target: Target) -> Result<(TimelineInfo, Life), Error> {
+    /// What is known of a timeline as a stream. One that is over is not found.
+    pub async fn stream(&self, target: Target) -> Result<Stream, Error> {
         let partition = self.place(&target.timeline);
         let site = self.site(partition);
         let read = self.read(partition, move |view| {
@@ -74,7 +94,7 @@ impl Timelines {
                 return Err(Error::TimelineNotFound);
             }
             let info = site.info(view, target.timeline, &reader.sees(head))?;
-            Ok((info, stream.life()))
+            Ok(stream.known(info))
         });
         read.await
     }
@@ -99,22 +119,28 @@ impl Timelines {
 }
 
 impl Site {
-    /// Begins the life of a stream. The caller puts the head.
+    /// Begins the life of a stream, which may be a fork. The caller puts the head.
     pub(super) fn begin_life(
         &self,
         txn: &mut Txn<'_>,
         (name, head): (&Name, &mut HeadRow),
         life: Life,
+        fork: Fork,
     ) {
-        if life == Life::default() {
+        if life == Life::default() && fork == Fork::default() {
             return;
         }
         let mut stream = StreamRow {
             ttl_s: life.ttl_s,
-            ends_at: life.ends_at(txn.now_ms()).max(1),
+            fork,
             ..StreamRow::default()
         };
-        self.look_at_end(txn, (name, head), &mut stream);
+        if life == Life::default() {
+            stream.store(txn, name, head);
+        } else {
+            stream.ends_at = life.ends_at(txn.now_ms()).max(1);
+            self.look_at_end(txn, (name, head), &mut stream);
+        }
     }
 
     /// Has the timer come when it ends by what is known now.

@@ -11,26 +11,42 @@ use super::super::members::Create;
 use super::super::rows::head::{CLOSED, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::write::append::Prepared;
+use super::super::write::edit::{bury, load_held};
 use super::super::write::{Site, put_head};
-use super::super::{Append, Error, SMALL_BYTES, TimelineInfo, Timelines};
-use super::life::Life;
+use super::super::{Append, Burial, Error, SMALL_BYTES, Timelines};
+use super::fork::Inherited;
+use super::life::{Life, Stream};
 use super::row::StreamRow;
 
+/// A stream to be made.
+#[derive(Clone, Debug)]
+pub struct NewStream {
+    /// The timeline.
+    pub create: Create,
+    /// Its first messages; of a fork also those of its source.
+    pub first: Option<Append>,
+    /// Nothing more is to be appended.
+    pub closed: bool,
+    /// How long it lives.
+    pub life: Life,
+    /// What it has of a source.
+    pub inherited: Option<Inherited>,
+}
+
 impl Timelines {
-    /// Makes a timeline with its first messages, perhaps closed. Gives what is there now, how long it lives, and
-    /// whether it was made.
+    /// Makes a stream with its first messages. Gives what is there now, and whether it was made.
     pub fn create_stream(
         &self,
-        create: Create,
-        first: Option<Append>,
-        closed: bool,
-        life: Life,
-    ) -> impl Future<Output = Result<(TimelineInfo, Life, bool), Error>> + Send + use<> {
-        let partition = self.place(&create.target.timeline);
+        new: NewStream,
+    ) -> impl Future<Output = Result<(Stream, bool), Error>> + Send + use<> {
+        let partition = self.place(&new.create.target.timeline);
+        let NewStream { create, first, .. } = new;
         let first = first.map(|first| self.prepare(first, None));
         let bytes = SMALL_BYTES + first.as_ref().map_or(0, Prepared::bytes);
+        let (closed, life) = (new.closed, new.life);
+        let begin = (closed, life, new.inherited);
         self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
-            site.create_stream(txn, create, first, (closed, life))
+            site.create_stream(txn, create, first, begin)
         })
     }
 }
@@ -41,27 +57,43 @@ impl Site {
         txn: &mut Txn<'_>,
         create: Create,
         first: Option<Prepared>,
-        (closed, life): (bool, Life),
-    ) -> Result<(TimelineInfo, Life, bool), Error> {
+        (closed, life, inherited): (bool, Life, Option<Inherited>),
+    ) -> Result<(Stream, bool), Error> {
         let name = Name::new(&create.target.timeline);
         self.free(txn, &name)?;
         let (info, made) = self.create(txn, create)?;
+        let load = |txn: &mut Txn<'_>| {
+            let head = HeadRow::load_to_write(txn, &name)?;
+            head.ok_or(Error::TimelineNotFound)
+        };
+        let mut head = load(txn)?;
         if !made.created {
-            let head = HeadRow::load_to_write(txn, &name)?.ok_or(Error::TimelineNotFound)?;
             let stream = StreamRow::load(txn, &name, &head)?;
-            return Ok((info, stream.life(), false));
+            return Ok((stream.known(info), false));
+        }
+        let Inherited {
+            fork,
+            first: begin,
+            deleted,
+        } = inherited.unwrap_or_default();
+        if begin > 1 {
+            (head.floor, head.last) = (begin, begin - 1);
+            put_head(txn, &name, &head);
         }
         if let Some(mut first) = first {
             first.run(txn, self)?;
+            head = load(txn)?;
         }
-        let mut head = HeadRow::load_to_write(txn, &name)?.ok_or(Error::TimelineNotFound)?;
-        self.begin_life(txn, (&name, &mut head), life);
+        for sequence in deleted {
+            let message = load_held(txn, &name, &head, sequence)?;
+            bury(txn, &name, &mut head, message, Burial::Deleted)?;
+        }
+        self.begin_life(txn, (&name, &mut head), life, fork);
         if closed {
             head.flags |= CLOSED;
         }
-        if closed || life != Life::default() {
-            put_head(txn, &name, &head);
-        }
-        Ok((self.info(txn, info.timeline, &head)?, life, true))
+        put_head(txn, &name, &head);
+        let info = self.info(txn, info.timeline, &head)?;
+        Ok((StreamRow::load(txn, &name, &head)?.known(info), true))
     }
 }

@@ -6,14 +6,17 @@
 //! messages, or know HTTP.
 
 mod append;
+mod fork;
 mod life;
 mod make;
 mod row;
 mod verify;
 
 pub use append::{Producer, StreamAppend, StreamAppended, StreamRefused};
-pub use life::Life;
+pub use fork::{FORKS_MAX, Fork, Inherited};
 pub(super) use life::is_of_end;
+pub use life::{Life, Stream};
+pub use make::NewStream;
 
 /// Producers that a stream remembers.
 pub const PRODUCERS_MAX: u32 = 1_000;

@@ -7,7 +7,7 @@ use tideline_table::{ReadError, Source, Txn, columns, damaged, load, put};
 use super::super::rows::head::{HAS_STREAM, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::write::version;
-use super::Producer;
+use super::{Fork, Producer};
 
 /// What a timeline keeps of its life as a stream: the row of no producer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) struct StreamRow {
     pub(super) seq: String,
     /// The append of a producer that closed it; without an ID: none, or one of nobody.
     pub(super) closed_by: Producer,
+    /// Where it was forked.
+    pub(super) fork: Fork,
     /// How many there are.
     pub(super) producers: u32,
     /// How long it lives from its last use.
@@ -32,6 +34,9 @@ columns! { StreamRow {
     "$by_seq": closed_by.seq,
     "$due": due_at,
     "$ends": ends_at,
+    "$from": fork.source,
+    "$from_after": fork.after,
+    "$from_sub": fork.sub,
     "$producers": producers,
     "$seq": seq,
     "$ttl": ttl_s,
@@ -107,11 +112,12 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back(
-            seq: String, id: String, numbers in any::<[u64; 4]>(), ttl_s: Option<u64>, producers: u32, bytes: Vec<u8>,
+            seq: String, id: String, source: String, after: Option<u64>, numbers in any::<[u64; 4]>(), ttl_s: Option<u64>, producers: u32, bytes: Vec<u8>,
         ) {
             let [epoch, number, ends_at, due_at] = numbers;
             let closed_by = Producer { id, epoch, seq: number };
-            let row = StreamRow { seq, closed_by, producers, ttl_s, ends_at, due_at };
+            let fork = Fork { source, after, sub: number };
+            let row = StreamRow { seq, closed_by, fork, producers, ttl_s, ends_at, due_at };
             prop_assert_eq!(StreamRow::decode(&row.encode().finish(1)), Ok(row));
             let row = ProducerRow { epoch, seq: number };
             prop_assert_eq!(ProducerRow::decode(&row.encode().finish(1)), Ok(row));
