@@ -52,7 +52,7 @@ listed! {
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
         /// again.
         ConditionFailed,
-        /// Nothing is appended to the timeline any more; `actual` is its last sequence. Use another timeline.
+        /// Nothing is appended to the timeline any more. Use another one.
         TimelineClosed,
         /// The message ID was taken by another entry. Choose another ID, or find out why two entries share one.
         MessageIdConflict,

@@ -1,4 +1,5 @@
-// The protocol's own conformance suite against a real server: all of it but what tests subscriptions (`__ds`), which are not served.
+// The protocol's own conformance suite against a real server: all of it but what tests subscriptions (`__ds`), which are not served; and the
+// program of docs/STREAMS.md for the protocol's client.
 //
 // Owns: the server and the folder that vitest runs in. Needs TIDELINE_BIN and TIDELINE_MODULES, the folder with node_modules.
 
@@ -28,7 +29,7 @@ writeFileSync(join(folder, "tideline.toml"), SETTINGS);
 writeFileSync(join(TIDELINE_MODULES, "streams.test.js"), SUITE);
 const server = spawn(TIDELINE_BIN, ["serve", "--config", join(folder, "tideline.toml"), "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`], { stdio: "ignore" });
 const url = `http://127.0.0.1:${port}`;
-let said, results;
+let said, results, program, printed;
 try {
   while (!(await fetch(`${url}/readyz`).then((answer) => answer.ok, () => false))) await new Promise((resolve) => setTimeout(resolve, 50));
   const found = join(folder, "results.json");
@@ -37,6 +38,11 @@ try {
     env: { ...process.env, STREAMS_URL: url, NO_PROXY: "127.0.0.1" },
     encoding: "utf8",
   });
+  const page = readFileSync(new URL("../../docs/STREAMS.md", import.meta.url), "utf8");
+  const [, text, wanted] = page.match(/```js\n(import \{ DurableStream.*?)```\n+```text\n(.*?)```/s);
+  writeFileSync(join(TIDELINE_MODULES, "program.mjs"), text.replace("7070", port));
+  program = spawnSync(process.execPath, ["program.mjs"], { cwd: TIDELINE_MODULES, env: { ...process.env, NO_PROXY: "127.0.0.1" }, encoding: "utf8" });
+  printed = program.stdout === wanted;
   results = JSON.parse(readFileSync(found, "utf8")).testResults.flatMap(({ assertionResults }) => assertionResults);
 } catch (error) {
   console.error(said?.stdout, said?.stderr);
@@ -48,5 +54,6 @@ try {
 const failed = results.filter(({ status }) => status === "failed");
 const passed = results.filter(({ status }) => status === "passed").length;
 for (const { fullName, failureMessages } of failed) console.error(`failed: ${fullName}\n  ${failureMessages.join("\n").slice(0, 600)}`);
+if (!printed) console.error(`the program of docs/STREAMS.md printed:\n${program.stdout}\n${program.stderr}`);
 console.log(`${passed} of ${passed + failed.length} tests of the conformance suite pass`);
-process.exit(passed === TESTS && !failed.length ? 0 : 1);
+process.exit(passed === TESTS && !failed.length && printed ? 0 : 1);

@@ -143,8 +143,7 @@ def test_a_closed_stream_ends_for_all(ask, client, name, refused):
     waiting.join()
     assert waits["answer"][0] == 204 and waits["answer"][1]["Stream-Closed"] == "true"
     assert client.call("timeline.get", timeline=name)["closed"]
-    error = refused(client, "message.append", 409, "timeline_closed", timeline=name, entry={"n": 1})
-    assert error.data["actual"] == 1
+    refused(client, "message.append", 409, "timeline_closed", timeline=name, entry={"n": 1})
     refused(client, "message.append_batch", 409, "timeline_closed", timeline=name, messages=[{"entry": {"n": 1}}])
     assert client.call("message.append", timeline=name, entry={"n": 0}, message_id="m")["duplicate"]
     status, headers, _ = ask("POST", body=b"1", headers=JSON)

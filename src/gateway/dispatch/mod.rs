@@ -354,9 +354,7 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::ConditionFailed { actual } => {
             Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))
         }
-        Error::TimelineClosed { head } => {
-            Failure::new(Reason::TimelineClosed).actual(Actual::Number(head))
-        }
+        Error::TimelineClosed => Reason::TimelineClosed.into(),
         Error::MessageIdConflict { index } => {
             Failure::new(Reason::MessageIdConflict).about(format!("messages[{index}].message_id"))
         }

@@ -1,8 +1,8 @@
 //! A stream as server-sent events: one response that goes on for a while.
 //!
 //! Owns: which events follow one another. Promises: behind each event of data there is one that says where the reader
-//! is; nothing is read while the reader takes nothing; rights are looked at with each page; it ends with a closed stream, and
-//! when the server drains. Must not: know how a page is read.
+//! is; nothing is read while the reader takes nothing; rights are looked at with each page; it ends with a
+//! closed stream, and when the server drains. Must not: know how a page is read.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Making a stream, and appending to it.
 //!
-//! Owns: PUT and POST. Promises: one POST is one commit, and so is a PUT with what it appends. Must not: know how a message is stored.
+//! Owns: PUT and POST. Promises: one POST is one commit, and so is a PUT with what it appends. Must not: know
+//! how a message is stored.
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -47,7 +48,7 @@ impl Config {
     /// The answer if the stream is there. A fork that does not say its content type and its end means any.
     fn found(&self, known: &Known) -> Result<Answer, Refused> {
         let said = self.content_type.as_deref();
-        let said = said.or(Some(OCTETS).filter(|_| self.fork.is_none()));
+        let said = said.or_else(|| Some(OCTETS).filter(|_| self.fork.is_none()));
         let is_other = |said: &str| kind(said) != kind(&known.content_type);
         let says_life = self.fork.is_none() || self.life != Life::default();
         let differs = if said.is_some_and(is_other) {

@@ -18,10 +18,7 @@ pub enum Error {
         actual: u64,
     },
     /// The timeline is closed.
-    TimelineClosed {
-        /// Its last sequence.
-        head: u64,
-    },
+    TimelineClosed,
     /// The message ID was taken by another entry.
     MessageIdConflict {
         /// Which of the batch.

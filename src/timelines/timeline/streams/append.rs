@@ -17,18 +17,7 @@ use super::super::write::append::Prepared;
 use super::super::write::{Site, put_head};
 use super::super::{Append, Error, SMALL_BYTES, Target, Timelines};
 use super::PRODUCERS_MAX;
-use super::row::{ProducerRow, StreamRow};
-
-/// One append of a producer, as it names it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Producer {
-    /// Its ID; not empty.
-    pub id: String,
-    /// Of two producers with one ID the one with the higher epoch counts.
-    pub epoch: u64,
-    /// The append's number in the epoch, from 0.
-    pub seq: u64,
-}
+use super::row::{Producer, ProducerRow, StreamRow};
 
 /// What an append to a stream says beside its messages.
 #[derive(Clone, Debug, Default)]

@@ -17,18 +17,7 @@ use super::super::rows::head::HeadRow;
 use super::super::rows::tables::Name;
 use super::super::write::version;
 use super::super::{Error, SMALL_BYTES, Target, Timelines};
-use super::row::StreamRow;
-
-/// Where a stream was forked, as its maker said it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fork {
-    /// The timeline; empty = it was not.
-    pub source: String,
-    /// Behind this sequence; `None` = at the end.
-    pub after: Option<u64>,
-    /// And so many messages, or bytes, of the append that follows.
-    pub sub: u64,
-}
+use super::row::{Fork, StreamRow};
 
 /// What a fork begins with beside its first messages.
 #[derive(Clone, Debug, Default)]

@@ -13,8 +13,7 @@ use super::super::rows::tables::Name;
 use super::super::time::{Due, Kind, put_due, trim_columns};
 use super::super::write::{Site, put_head};
 use super::super::{Error, Target, TimelineInfo, Timelines};
-use super::fork::Fork;
-use super::row::StreamRow;
+use super::row::{Fork, StreamRow};
 
 /// How long a stream lives. By default for ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,28 @@ use tideline_table::{ReadError, Source, Txn, columns, damaged, load, put};
 use super::super::rows::head::{HAS_STREAM, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::write::version;
-use super::{Fork, Producer};
+
+/// One append of a producer, as it names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Producer {
+    /// Its ID; not empty.
+    pub id: String,
+    /// Of two producers with one ID the one with the higher epoch counts.
+    pub epoch: u64,
+    /// The append's number in the epoch, from 0.
+    pub seq: u64,
+}
+
+/// Where a stream was forked, as its maker said it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fork {
+    /// The timeline; empty = it was not.
+    pub source: String,
+    /// Behind this sequence; `None` = at the end.
+    pub after: Option<u64>,
+    /// And so many messages, or bytes, of the append that follows.
+    pub sub: u64,
+}
 
 /// What a timeline keeps of its life as a stream: the row of no producer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -242,7 +242,7 @@ pub(super) fn load_meta(rows: &impl Source, name: &Name) -> Result<MetaRow, Read
 /// Refuses what would append to a closed timeline.
 pub(super) fn check_open(head: &HeadRow) -> Result<(), Error> {
     match head.is_closed() {
-        true => Err(Error::TimelineClosed { head: head.last }),
+        true => Err(Error::TimelineClosed),
         false => Ok(()),
     }
 }
