@@ -283,6 +283,13 @@ def test_the_name_of_a_source_is_kept_while_forks_live(ask, server, client, name
     assert ask("GET")[0] == 404 and ask("PUT", headers=JSON)[0] == 201 and fork(to=f"{name}-3")[0] == 201
 
 
+def test_forks_that_are_gone_make_room_for_others(ask, server, name, fork):
+    ask("PUT", headers=JSON)
+    assert [fork(to=f"{name}-{at}")[0] for at in range(101)] == [201] * 100 + [413]
+    assert server.http("DELETE", f"/v1/stream/{name}-7")[0] == 204
+    assert fork(to=f"{name}-100")[0] == 201 and fork(to=f"{name}-101")[0] == 413
+
+
 def test_forks_need_rights_on_both(guard, name):
     server = guard().start()
     on = lambda *rules: {"Authorization": f"Bearer {token('ben', rights=[{'on': on, 'allow': list(allow)} for on, allow in rules])}"}

@@ -65,7 +65,15 @@ impl BuiltInTables for TimelineTables {
     fn is_looked_up(&self, table: TableId) -> bool {
         matches!(
             table,
-            HEADS | METAS | IDS | SETTINGS | MEMBERS | FOLLOWERS | REACTIONS | REACTION_SUMS
+            HEADS
+                | METAS
+                | IDS
+                | SETTINGS
+                | MEMBERS
+                | FOLLOWERS
+                | REACTIONS
+                | REACTION_SUMS
+                | STREAMS
         )
     }
 

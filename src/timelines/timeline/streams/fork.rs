@@ -8,7 +8,6 @@
 //! nothing does no harm, and is deleted by whoever finds it.
 
 use std::collections::HashSet;
-use std::future::Future;
 
 use tideline_base::ordered::Reader;
 use tideline_table::{Purpose, ReadError, RowWriter, Source, damaged, delete, put, scan_all};
@@ -33,17 +32,32 @@ pub struct Inherited {
 /// Forks of a name that are remembered.
 pub const FORKS_MAX: usize = 100;
 /// Names that are looked at for a fork that lives; beyond that one is taken to.
-const LOOKS_MAX: usize = 1_000;
+const LOOKS_MAX: usize = 300;
 
 impl Timelines {
-    /// Notes at the source that there may be a fork of it.
-    pub fn note_fork(
-        &self,
-        source: Target,
-        fork: String,
-    ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+    /// Notes at the source that there may be a fork of it. Where there are too many, those that live no more go first.
+    pub async fn note_fork(&self, source: Target, fork: String) -> Result<(), Error> {
+        match self.write_fork(source.clone(), fork.clone()).await {
+            Err(Error::TooMany { .. }) => {}
+            noted => return noted,
+        }
+        let mut dead = Vec::new();
+        for fork in self.forks_of(&source.timeline).await? {
+            let lives = match self.source_of(fork.clone()).await? {
+                Some(of) => of == source.timeline,
+                None => self.has_forks(fork.clone()).await?,
+            };
+            if !lives {
+                dead.push(fork);
+            }
+        }
+        self.forget_forks(&source.timeline, dead).await?;
+        self.write_fork(source, fork).await
+    }
+
+    async fn write_fork(&self, source: Target, fork: String) -> Result<(), Error> {
         let partition = self.place(&source.timeline);
-        self.submit(Purpose::Adds, partition, SMALL_BYTES, move |txn, site| {
+        let noting = self.submit(Purpose::Adds, partition, SMALL_BYTES, move |txn, site| {
             let (name, head, _) = site.enter(txn, &source)?;
             if StreamRow::load(txn, &name, &head)?.is_over(txn.now_ms()) {
                 return Err(Error::TimelineNotFound);
@@ -59,7 +73,23 @@ impl Timelines {
             let now = version(txn.now_ms());
             put(txn, name.fork_key(&fork), RowWriter::new(0), now);
             Ok(())
-        })
+        });
+        noting.await
+    }
+
+    async fn forget_forks(&self, source: &str, forks: Vec<String>) -> Result<(), Error> {
+        if forks.is_empty() {
+            return Ok(());
+        }
+        let (partition, name) = (self.place(source), Name::new(source));
+        let bytes = SMALL_BYTES * forks.len();
+        let forget = self.submit(Purpose::MakesRoom, partition, bytes, move |txn, _| {
+            for fork in &forks {
+                delete(txn, name.fork_key(fork));
+            }
+            Ok(())
+        });
+        forget.await
     }
 
     /// Whether a fork of this name lives, or a fork of one that is gone itself. Forgets those of the name if none does.
@@ -82,17 +112,7 @@ impl Timelines {
                 }
             }
         }
-        if !first.is_empty() {
-            let (partition, name) = (self.place(&source), Name::new(&source));
-            let bytes = SMALL_BYTES * first.len();
-            let forget = self.submit(Purpose::MakesRoom, partition, bytes, move |txn, _| {
-                for fork in &first {
-                    delete(txn, name.fork_key(fork));
-                }
-                Ok::<(), Error>(())
-            });
-            forget.await?;
-        }
+        self.forget_forks(&source, first).await?;
         Ok(false)
     }
 

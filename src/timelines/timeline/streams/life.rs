@@ -10,7 +10,7 @@ use tideline_table::{ReadError, Source, Txn, delete};
 
 use super::super::rows::head::{HAS_STREAM, HeadRow};
 use super::super::rows::tables::Name;
-use super::super::time::{Due, Kind, put_due, trim_columns};
+use super::super::time::{Due, Kind, expiry_columns, put_due};
 use super::super::write::{Site, put_head};
 use super::super::{Error, Target, TimelineInfo, Timelines};
 use super::row::{Fork, StreamRow};
@@ -150,7 +150,7 @@ impl Site {
         stream: &mut StreamRow,
     ) {
         stream.due_at = stream.ends_at;
-        let columns = trim_columns(head.incarnation);
+        let columns = end_columns(head.incarnation);
         put_due(
             txn,
             &self.alarm(),
@@ -172,26 +172,22 @@ impl Site {
         Ok(())
     }
 
-    /// Ends the stream that a due row leads to, or has the timer come again if it was used since. `false` = the row is
-    /// not its own.
+    /// Ends the stream that a due row leads to, or has the timer come again if it was used since.
     pub(in super::super) fn end_stream(
         &self,
         txn: &mut Txn<'_>,
         due: &Due,
-        head: &mut HeadRow,
+        mut head: HeadRow,
     ) -> Result<bool, ReadError> {
         let name = &due.name;
-        let mut stream = StreamRow::load(txn, name, head)?;
-        if stream.due_at != due.at_ms {
-            return Ok(false);
+        let mut stream = StreamRow::load(txn, name, &head)?;
+        let is_over = stream.is_over(txn.now_ms());
+        match stream.due_at == due.at_ms {
+            true if is_over => end(txn, name, &head),
+            true => self.look_at_end(txn, (name, &mut head), &mut stream),
+            false => return Ok(false),
         }
-        if stream.is_over(txn.now_ms()) {
-            end(txn, name, head);
-            head.dropped = true;
-        } else {
-            self.look_at_end(txn, (name, head), &mut stream);
-        }
-        Ok(true)
+        Ok(is_over)
     }
 }
 
@@ -200,7 +196,12 @@ fn end(txn: &mut Txn<'_>, name: &Name, head: &HeadRow) {
     delete(txn, name.meta_key());
 }
 
-/// Whether a due row of a timeline is that of its end as a stream.
+/// The columns of the due row behind the timeline: with one more than a trim's, so that the two never meet.
+pub(super) fn end_columns(incarnation: u64) -> Vec<u8> {
+    expiry_columns(incarnation, 0)
+}
+
+/// Whether the end that a due row leads to is that of a stream, by what the stream says.
 pub(in super::super) fn is_of_end(
     rows: &impl Source,
     due: &Due,

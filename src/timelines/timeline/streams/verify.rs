@@ -7,7 +7,8 @@ use tideline_table::{ReadError, damaged};
 use super::super::check::dump::StoredTimelines;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{Name, STREAMS};
-use super::super::time::{Kind, trim_columns};
+use super::super::time::Kind;
+use super::life::end_columns;
 use super::row::{ProducerRow, StreamRow};
 
 impl StoredTimelines<'_> {
@@ -30,7 +31,7 @@ impl StoredTimelines<'_> {
             read.map_err(|_| damaged(&key, "not the row of a producer"))?;
             producers += 1;
         }
-        let columns = trim_columns(head.incarnation);
+        let columns = end_columns(head.incarnation);
         if stream.due_at != 0 && !self.is_due(Kind::Trim, stream.due_at, name, &columns)? {
             problem(format!(
                 "there is no due row to end it by at {}",

@@ -19,7 +19,7 @@ pub(super) use alarm::{Alarm, Time};
 pub(super) use due::expiry_columns;
 pub(super) use due::{Due, Kind, due_key, put_due};
 pub(super) use hide_expired::shown;
-pub(super) use retention::{timestamp, trim_columns};
+pub(super) use retention::timestamp;
 pub(super) use schedule::listed;
 pub use schedule::{ListScheduled, Scheduled};
 pub use scheduled_row::Refused;

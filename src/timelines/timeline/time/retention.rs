@@ -72,9 +72,11 @@ impl Site {
         let Some(mut head) = found.filter(|head| !head.dropped && is_current(due, head)) else {
             return Ok(false);
         };
-        let is_end = self.end_stream(txn, due, &mut head)?;
-        if head.dropped || head.trim_at != due.at_ms {
-            return Ok(is_end && head.dropped);
+        if due.is_end() {
+            return self.end_stream(txn, due, head);
+        }
+        if head.trim_at != due.at_ms {
+            return Ok(false);
         }
         let now = txn.now_ms();
         head.trim_at = 0;
@@ -166,7 +168,7 @@ pub(super) fn warm_trim(rows: &impl Source, due: &Due, now_ms: u64) -> Result<()
 
 /// Whether a due row is the one that the head names.
 fn is_its(due: &Due, head: &HeadRow) -> bool {
-    is_current(due, head) && head.trim_at == due.at_ms
+    is_current(due, head) && head.trim_at == due.at_ms && !due.is_end()
 }
 
 fn is_current(due: &Due, head: &HeadRow) -> bool {
@@ -208,7 +210,7 @@ pub(in super::super) fn timestamp(
 }
 
 /// The columns of a trim's due row behind the timeline.
-pub(in super::super) fn trim_columns(incarnation: u64) -> Vec<u8> {
+pub(super) fn trim_columns(incarnation: u64) -> Vec<u8> {
     let mut columns = Vec::with_capacity(9);
     tideline_base::ordered::push_u64(&mut columns, incarnation);
     columns

@@ -105,7 +105,10 @@ impl StoredTimelines<'_> {
             return Ok(None);
         }
         if due.kind() == Kind::Trim {
-            let fits = head.trim_at == due.at_ms || is_of_end(self.view, due, &head)?;
+            let fits = match due.is_end() {
+                true => is_of_end(self.view, due, &head)?,
+                false => head.trim_at == due.at_ms,
+            };
             return Ok((!fits).then_some("a timeline that is not to be trimmed or ended then"));
         }
         let sequence = rest.u64().map_err(|_| bad())?;
