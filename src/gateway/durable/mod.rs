@@ -55,10 +55,18 @@ struct Known {
     closed: bool,
     life: Life,
     fork: Fork,
+    /// That it is used now is to be written.
+    renew: bool,
 }
 
 impl From<Stream> for Known {
-    fn from(Stream { info, life, fork }: Stream) -> Known {
+    fn from(stream: Stream) -> Known {
+        let Stream {
+            info,
+            life,
+            fork,
+            renew,
+        } = stream;
         let said = info.meta.into_iter().find(|(name, _)| name == CONTENT);
         Known {
             content_type: match said {
@@ -71,6 +79,7 @@ impl From<Stream> for Known {
             closed: info.closed,
             life,
             fork,
+            renew,
         }
     }
 }

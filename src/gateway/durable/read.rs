@@ -93,7 +93,7 @@ impl Asked {
         let asked = Query::read(request.uri().query().unwrap_or_default())?;
         self.admitted.begins(0)?;
         let known = self.known(Method::MessageRange).await?;
-        if known.life.ttl_s.is_some() {
+        if known.renew {
             let target = self.target(Method::MessageRange);
             let using = self.shared.timelines.use_stream(target);
             let used = self.admitted.perform(Does::Changes, using).await?;

@@ -33,6 +33,8 @@ pub struct Stream {
     pub life: Life,
     /// Where it was forked.
     pub fork: Fork,
+    /// A use of it now is to be written: [`Timelines::use_stream`].
+    pub renew: bool,
 }
 
 impl Life {
@@ -52,10 +54,11 @@ impl StreamRow {
         self.ends_at != 0 && self.ends_at <= now_ms
     }
 
-    pub(super) fn known(self, info: TimelineInfo) -> Stream {
+    pub(super) fn known(mut self, info: TimelineInfo, now_ms: u64) -> Stream {
         Stream {
             info,
             life: self.life(),
+            renew: self.renew(now_ms),
             fork: self.fork,
         }
     }
@@ -89,11 +92,12 @@ impl Timelines {
         let read = self.read(partition, move |view| {
             let (name, head, reader) = site.enter(view, &target)?;
             let stream = StreamRow::load(view, &name, &head)?;
-            if stream.is_over(site.time.now_ms()) {
+            let now_ms = site.time.now_ms();
+            if stream.is_over(now_ms) {
                 return Err(Error::TimelineNotFound);
             }
             let info = site.info(view, target.timeline, &reader.sees(head))?;
-            Ok(stream.known(info))
+            Ok(stream.known(info, now_ms))
         });
         read.await
     }

@@ -69,7 +69,7 @@ impl Site {
         let mut head = load(txn)?;
         if !made.created {
             let stream = StreamRow::load(txn, &name, &head)?;
-            return Ok((stream.known(info), false));
+            return Ok((stream.known(info, txn.now_ms()), false));
         }
         let Inherited {
             fork,
@@ -94,6 +94,7 @@ impl Site {
         }
         put_head(txn, &name, &head);
         let info = self.info(txn, info.timeline, &head)?;
-        Ok((StreamRow::load(txn, &name, &head)?.known(info), true))
+        let stream = StreamRow::load(txn, &name, &head)?;
+        Ok((stream.known(info, txn.now_ms()), true))
     }
 }

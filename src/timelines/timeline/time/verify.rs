@@ -105,11 +105,17 @@ impl StoredTimelines<'_> {
             return Ok(None);
         }
         if due.kind() == Kind::Trim {
-            let fits = match due.is_end() {
-                true => is_of_end(self.view, due, &head)?,
-                false => head.trim_at == due.at_ms,
+            let (fits, what) = match due.is_end() {
+                true => (
+                    is_of_end(self.view, due, &head)?,
+                    "a stream that does not end then",
+                ),
+                false => (
+                    head.trim_at == due.at_ms,
+                    "a timeline that is not to be trimmed then",
+                ),
             };
-            return Ok((!fits).then_some("a timeline that is not to be trimmed or ended then"));
+            return Ok((!fits).then_some(what));
         }
         let sequence = rest.u64().map_err(|_| bad())?;
         if sequence > head.last {
