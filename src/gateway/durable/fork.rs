@@ -77,7 +77,7 @@ impl Asked {
             entry: one.entry.unwrap_or_default(),
             message_id: Some(one.message_id).filter(|id| Part::of(id).is_some()),
             expires_in_ms: one.expires_at.map(|at| at.saturating_sub(now_ms).max(1)),
-            deliver_at: None,
+            ..AppendOne::default()
         };
         Ok(Source {
             known,
