@@ -338,3 +338,30 @@ def test_a_repeat_that_is_taken_is_noticed(own_server, name):
     own_server.environment["TIDELINE_FAULT"] = "producer_repeats_taken"
     with pytest.raises(AssertionError):
         produce(own_server, f"/v1/stream/{name}", 1)
+
+
+def test_who_waits_learns_that_messages_are_gone(ask, client, name):
+    ask("PUT", body=b"[1, 2]", headers=JSON)
+    client.call("timeline.configure", timeline=name, settings={"retention": {"messages": 5}})
+    answers = {}
+    waits = lambda live: answers.update({live: ask("GET", f"?offset={offset(2)}&live={live}")})
+    waiting = [threading.Thread(target=waits, args=(live,)) for live in ["long-poll", "sse"]]
+    for one in waiting:
+        one.start()
+    time.sleep(0.3)
+    ask("POST", body=json.dumps(list(range(3, 60))).encode(), headers=JSON)
+    for one in waiting:
+        one.join()
+    assert answers["long-poll"][0] == 410 and b"59" not in answers["sse"][2]
+    assert ask("GET", f"?offset={offset(2)}")[0] == 410 and ask("GET", f"?offset={offset(60)}")[0] == 410
+
+
+def test_a_tag_counts_while_nothing_changes(ask, client, name):
+    ask("PUT", body=b'[{"n": 1}, {"n": 2}, {"n": 3}]', headers=JSON)
+    tag = lambda: ask("GET")[1]["ETag"]
+    knows = lambda tag: ask("GET", headers={"If-None-Match": tag})[0]
+    for change in [("message.delete", {"sequence": 2}), ("message.update", {"sequence": 3, "set": {"n": 4}}), ("timeline.trim", {"before": 2}), ("timeline.update", {"meta": {"content_type": "text/json"}})]:
+        before = tag()
+        assert knows(before) == knows(f"W/{before}") == 304
+        client.call(change[0], timeline=name, **change[1])
+        assert knows(before) == 200, change

@@ -52,6 +52,8 @@ struct Known {
     floor: u64,
     /// As it was given when the stream was made.
     content_type: String,
+    /// Of the meta, which holds the content type.
+    version: u64,
     closed: bool,
     life: Life,
     fork: Fork,
@@ -73,6 +75,7 @@ impl From<Stream> for Known {
                 Some((_, Value::String(said))) => said,
                 _ => JSON.to_owned(),
             },
+            version: info.version,
             epoch: info.epoch,
             head: info.head,
             floor: info.floor,
@@ -132,6 +135,9 @@ pub(super) async fn serve(
     });
     let policy = HeaderName::from_static("cross-origin-resource-policy");
     set(&mut answer, policy, "cross-origin");
+    // What a stream holds is its writers': shown by a browser it must not run as the server's own.
+    let sandbox = HeaderName::from_static("content-security-policy");
+    set(&mut answer, sandbox, "sandbox; default-src 'none'");
     let headers = answer.headers_mut();
     let sniff = HeaderName::from_static("x-content-type-options");
     headers.insert(sniff, HeaderValue::from_static("nosniff"));
@@ -321,10 +327,10 @@ impl Asked {
     }
 
     async fn delete(&mut self) -> Result<Answer, Refused> {
-        self.known(Method::TimelineDelete).await?;
+        let known = self.known(Method::TimelineDelete).await?;
         let delete = timeline::Delete {
             timeline: self.name.clone(),
-            epoch: None,
+            epoch: Some(known.epoch),
         };
         match self.call(Request::TimelineDelete(delete), 0).await? {
             Reply::TimelineDelete(done) if done.deleted => Ok(empty(StatusCode::NO_CONTENT)),

@@ -44,6 +44,9 @@ pub(super) struct Page {
     pub(super) after: u64,
     /// The sequence of the last one.
     pub(super) next: u64,
+    /// What was changed before, and what was trimmed.
+    change_head: u64,
+    floor: u64,
     /// There is no more now.
     pub(super) is_up_to_date: bool,
     /// There is no more, and will be none.
@@ -101,14 +104,14 @@ impl Asked {
         }
         let after = match asked.from {
             None => 0,
-            Some(Offset::After(sequence)) => sequence.min(known.head),
+            Some(Offset::After(sequence)) => sequence,
             Some(Offset::Now) => known.head,
         };
-        // What was trimmed is gone, but for a reader that begins and so has missed nothing.
-        if after + 1 < known.floor && after > 0 {
-            let why = "what follows this offset is not kept any more";
+        if after > known.head {
+            let why = "this offset is beyond the end: the stream is another one now";
             return Err(Refused::Says(StatusCode::GONE, why));
         }
+        check_kept(after, known.floor)?;
         let is_now = asked.from == Some(Offset::Now);
         match asked.way {
             Way::Events => Ok(live::events(self, known, after, asked.cursor)),
@@ -130,8 +133,12 @@ impl Asked {
             return Ok(answer);
         }
         let end = if page.is_closed { "-closed" } else { "" };
-        let tag = format!("\"{}-{}-{}{end}\"", known.epoch, page.after, page.next);
-        let knows = items(headers, IF_NONE_MATCH).any(|one| one == tag || one == "*");
+        let (epoch, version) = (&known.epoch, known.version);
+        let Page { after, next, .. } = page;
+        let (changes, floor) = (page.change_head, page.floor);
+        let tag = format!("\"{epoch}-{after}-{next}-{changes}-{floor}-{version}{end}\"");
+        let is_same = |one: &str| one.trim_start_matches("W/") == tag || one == "*";
+        let knows = items(headers, IF_NONE_MATCH).any(is_same);
         if knows {
             answer = empty(StatusCode::NOT_MODIFIED);
         }
@@ -225,16 +232,28 @@ impl Asked {
             error => refusal(error),
         })?;
         self.shared.metrics.pages.range.count(page.messages.len());
+        check_kept(after, page.head.floor)?;
         let next = page.messages.last().map_or(after, |last| last.sequence);
         Ok(Page {
             body: body(&page.messages, known.is_json()),
             is_empty: next == after,
             after,
             next,
+            change_head: page.head.change_head,
+            floor: page.head.floor,
             is_up_to_date: page.next.is_none(),
             is_closed: page.closed && page.next.is_none(),
         })
     }
+}
+
+/// What was trimmed is gone, but for a reader that begins and so has missed nothing.
+fn check_kept(after: u64, floor: u64) -> Result<(), Refused> {
+    if after > 0 && floor > after + 1 {
+        let why = "what follows this offset is not kept any more";
+        return Err(Refused::Says(StatusCode::GONE, why));
+    }
+    Ok(())
 }
 
 /// Messages of a page at most.
