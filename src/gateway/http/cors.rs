@@ -45,7 +45,8 @@ pub(in super::super) fn open(answer: &mut Answer, origin: HeaderValue) {
         answer,
         ACCESS_CONTROL_EXPOSE_HEADERS,
         "retry-after, allow, x-request-id, location, etag, stream-next-offset, stream-up-to-date, stream-cursor, \
-         stream-closed, stream-sse-data-encoding",
+         stream-closed, stream-sse-data-encoding, stream-ttl, stream-expires-at, producer-epoch, producer-seq, \
+         producer-expected-seq, producer-received-seq",
     );
     vary(answer);
 }
