@@ -365,3 +365,9 @@ def test_a_tag_counts_while_nothing_changes(ask, client, name):
         assert knows(before) == knows(f"W/{before}") == 304
         client.call(change[0], timeline=name, **change[1])
         assert knows(before) == 200, change
+
+
+def test_bytes_among_json_are_shown_as_json(ask, client, name):
+    ask("PUT", body=b"[1]", headers=JSON)
+    client.call("message.append", timeline=name, entry={"publication": {"$binary": "bm90IGpzb24s"}})
+    assert json.loads(ask("GET")[2]) == [1, {"$binary": "bm90IGpzb24s"}]

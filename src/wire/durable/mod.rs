@@ -19,6 +19,9 @@ use super::messages::entry::Columns;
 use super::messages::message::Message;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::value::RawValue;
+
+use tideline_base::decode;
 
 pub use json::messages;
 pub use part::Part;
@@ -110,7 +113,12 @@ pub fn body(all: &[Message], is_json: bool) -> Bytes {
     if is_json {
         out.push(b'[');
     }
-    for data in all.iter().filter_map(bytes_of) {
+    let json_of = |message| bytes_of(message).map(as_json);
+    let of = |message| match is_json {
+        true => json_of(message),
+        false => bytes_of(message),
+    };
+    for data in all.iter().filter_map(of) {
         if is_json && out.len() > 1 {
             out.push(b',');
         }
@@ -120,6 +128,14 @@ pub fn body(all: &[Message], is_json: bool) -> Bytes {
         out.push(b']');
     }
     out.into()
+}
+
+/// JSON as it is; what is none, as natively published bytes may be, as base64 under `$binary`.
+fn as_json(data: Bytes) -> Bytes {
+    match decode::from_slice::<&RawValue>(&data) {
+        Ok(_) => data,
+        Err(_) => format!("{{\"$binary\":\"{}\"}}", STANDARD.encode(&data)).into(),
+    }
 }
 
 /// The cursor of a live answer: which interval of 20 s it is, or one above the client's own.
