@@ -371,3 +371,8 @@ def test_bytes_among_json_are_shown_as_json(ask, client, name):
     ask("PUT", body=b"[1]", headers=JSON)
     client.call("message.append", timeline=name, entry={"publication": {"$binary": "bm90IGpzb24s"}})
     assert json.loads(ask("GET")[2]) == [1, {"$binary": "bm90IGpzb24s"}]
+
+
+def test_a_native_append_to_a_stream_that_is_over_is_no_part_of_it(ask, client, name, refused):
+    ask("PUT", headers={**JSON, "Stream-Expires-At": "2001-01-01T00:00:00Z"})
+    refused(client, "message.append", 404, "timeline_not_found", timeline=name, entry={"n": 1}, create=False)

@@ -165,15 +165,22 @@ impl Site {
         stream.store(txn, name, head);
     }
 
-    /// Deletes a stream that is over, so that its name is free.
-    pub(super) fn free(&self, txn: &mut Txn<'_>, name: &Name) -> Result<(), ReadError> {
-        let Some(head) = HeadRow::load_to_write(txn, name)?.filter(|head| !head.dropped) else {
-            return Ok(());
-        };
-        if StreamRow::load(txn, name, &head)?.is_over(txn.now_ms()) {
-            end(txn, name, &head);
+    /// The head of a name. A stream that is over is deleted first, so that its name is free.
+    pub(in super::super) fn free(
+        &self,
+        txn: &mut Txn<'_>,
+        name: &Name,
+    ) -> Result<Option<HeadRow>, ReadError> {
+        let found = HeadRow::load_to_write(txn, name)?;
+        match &found {
+            Some(head)
+                if !head.dropped && StreamRow::load(txn, name, head)?.is_over(txn.now_ms()) =>
+            {
+                end(txn, name, head);
+                Ok(Some(HeadRow::dropped(head.incarnation)))
+            }
+            _ => Ok(found),
         }
-        Ok(())
     }
 
     /// Ends the stream that a due row leads to, or has the timer come again if it was used since.

@@ -246,7 +246,7 @@ impl Prepared {
 
     /// Runs on the writer's thread, once. Gives the timeline's incarnation; what became of the messages stays in here.
     pub(in super::super) fn run(&mut self, txn: &mut Txn<'_>, site: &Site) -> Result<u64, Error> {
-        let found = HeadRow::load_to_write(txn, &self.name)?;
+        let found = site.free(txn, &self.name)?;
         let existing = found.filter(|head| !head.dropped);
         let epoch = self.epoch.as_deref();
         site.check_asker(txn, &self.name, existing.as_ref(), &self.asker, self.create)?;
