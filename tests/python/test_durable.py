@@ -373,6 +373,38 @@ def test_bytes_among_json_are_shown_as_json(ask, client, name):
     assert json.loads(ask("GET")[2]) == [1, {"$binary": "bm90IGpzb24s"}]
 
 
+def test_a_producer_hears_first_that_it_is_shut_out_then_that_the_stream_is_closed(ask):
+    ask("PUT", headers=JSON)
+    assert ask("POST", body=b"1", headers={**JSON, **by("p", 1, 0)})[0] == 200
+    assert ask("POST", body=b"1", headers={**TEXT, **by("p", 0, 0)})[0] == 403
+    assert ask("POST", body=b"1", headers={**TEXT, **by("p", 1, 1)})[0] == 409 and ask("POST", body=b"1", headers=by("p", 1, 1))[0] == 400
+    assert ask("POST", headers={"Stream-Closed": "true"})[0] == 204
+    for headers in [{**TEXT, **by("p", 1, 1)}, by("p", 1, 1), TEXT, {}]:
+        status, said, _ = ask("POST", body=b"1", headers=headers)
+        assert status == 409 and said["Stream-Closed"] == "true" and said["Stream-Next-Offset"] == offset(1), headers
+
+
+def test_a_long_array_is_refused_whole(ask):
+    ask("PUT", headers=JSON)
+    assert ask("POST", body=b"[" + b"0," * 500_000 + b"0]", headers=JSON)[0] == 413
+    assert ask("GET")[2] == b"[]"
+
+
+def test_who_has_no_rights_learns_of_no_stream_and_fills_no_forks(guard, name):
+    server = guard().start()
+    on = lambda *rules: {"Authorization": f"Bearer {token('ben', rights=[{'on': on, 'allow': list(allow)} for on, allow in rules])}"}
+    path, copy = f"/v1/stream/{name}", f"/v1/stream/{name}-fork"
+    of = lambda headers: {"Stream-Forked-From": path, **headers}
+    reads, all_rights = on((name, ["read"])), on((f"{name}*", ["create", "append", "read", "manage"]))
+    assert server.http("PUT", path, b"1", {**JSON, **all_rights})[0] == 201
+    assert {server.http("PUT", f"{copy}{at}", None, of(reads))[0] for at in range(101)} == {404}
+    assert server.http("PUT", copy, None, of(all_rights))[0] == 201
+    nothing = {**JSON, **on(("other", ["read"]))}
+    assert server.http("PUT", path, b"1", nothing)[0] == server.http("PUT", f"{path}-none", b"1", nothing)[0] == 404
+    assert server.http("DELETE", path, None, all_rights)[0] == 204
+    assert server.http("PUT", path, b"1", nothing)[0] == 404 and server.http("PUT", path, b"1", {**JSON, **all_rights})[0] == 409
+
+
 def test_a_native_append_to_a_stream_that_is_over_is_no_part_of_it(ask, client, name, refused):
     ask("PUT", headers={**JSON, "Stream-Expires-At": "2001-01-01T00:00:00Z"})
     refused(client, "message.append", 404, "timeline_not_found", timeline=name, entry={"n": 1}, create=False)

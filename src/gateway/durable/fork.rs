@@ -171,6 +171,11 @@ impl Asked {
         if !asker.reads_by_name(self.name.as_bytes()) {
             return Ok(false);
         }
+        self.has_forks().await
+    }
+
+    /// Whether the stream is gone, and forks of it live. The caller has seen that this may be told.
+    pub(super) async fn has_forks(&self) -> Result<bool, Refused> {
         let looking = self.shared.timelines.has_forks(self.name.clone());
         let looked = self.admitted.perform(Does::Changes, looking).await?;
         Ok(looked.map_err(refusal)?)

@@ -19,13 +19,14 @@ use super::{
     Asked, CONTENT, Known, Refused, headers, say_closed, say_next, say_number, say_type, text_of,
 };
 use tideline_model::Value;
+use tideline_model::access::{Decision, Membership};
 use tideline_timelines::timeline::{
     Append, AppendOne, Create, Fork, Life, NewStream, SettingsPatch, StreamAppend, StreamRefused,
 };
 use tideline_wire::durable::{JSON, OCTETS, Part, entry, kind, messages};
 use tideline_wire::messages::message;
 use tideline_wire::timelines::timeline;
-use tideline_wire::{Entry, Method, Reason, Request};
+use tideline_wire::{Entry, Failure, Method, Reason, Request};
 
 /// What a PUT asks for.
 struct Config {
@@ -99,7 +100,7 @@ impl Asked {
         let content_type = config.content_type.clone();
         let content_type = content_type.unwrap_or_else(|| OCTETS.to_owned());
         let is_json = kind(&content_type) == JSON;
-        let parts = taken_apart(bytes, is_json)?;
+        let parts = self.taken_apart(bytes, is_json)?;
         let (inherited, messages) = match source {
             Some(source) => (Some(source.inherited), source.messages),
             None => (None, Vec::new()),
@@ -144,26 +145,20 @@ impl Asked {
 
     /// The source of a fork that is to be made. What the fork does not say of itself is as there.
     async fn source(&self, config: &mut Config) -> Result<Option<Source>, Refused> {
-        let has_forks = self.shared.timelines.has_forks(self.name.clone());
-        let has_forks = self.admitted.perform(Does::Changes, has_forks).await?;
-        let has_forks = has_forks.map_err(refusal)?;
-        if has_forks || config.fork.is_some() {
-            match self.known(Method::TimelineCreate).await {
-                // One that is there is compared, whatever has become of its source.
-                Ok(known) => return Err(config.found(&known)?.into()),
-                Err(failure) if failure.reason != Reason::TimelineNotFound => {
-                    return Err(failure.into());
-                }
-                Err(_) if has_forks => {
-                    let why = "the stream is deleted, and its name is kept for its forks";
-                    return Err(Refused::Says(StatusCode::CONFLICT, why));
-                }
-                Err(_) => {}
-            }
+        let may_make = self.may_make();
+        if may_make.is_ok() && self.has_forks().await? {
+            let why = "the stream is deleted, and its name is kept for its forks";
+            return Err(Refused::Says(StatusCode::CONFLICT, why));
         }
         let Some(fork) = config.fork.clone() else {
             return Ok(None);
         };
+        match self.known(Method::TimelineCreate).await {
+            // One that is there is compared, whatever has become of its source.
+            Ok(known) => return Err(config.found(&known)?.into()),
+            Err(failure) if failure.reason == Reason::TimelineNotFound => may_make?,
+            Err(failure) => return Err(failure.into()),
+        }
         let source = self.inherit(fork).await?;
         let content_type = &source.known.content_type;
         let said = config
@@ -182,6 +177,16 @@ impl Asked {
         let noted = self.admitted.perform(Does::Changes, noting).await?;
         noted.map_err(refusal)?;
         Ok(Some(source))
+    }
+
+    /// Whether the caller may make a stream of this name, by the name.
+    fn may_make(&self) -> Result<(), Failure> {
+        let asker = self.caller.asking(Method::TimelineCreate);
+        match asker.decide(asker.rights(self.name.as_bytes(), Membership::default())) {
+            Decision::Allowed => Ok(()),
+            Decision::Forbidden => Err(Reason::Forbidden.into()),
+            Decision::Hidden => Err(Reason::TimelineNotFound.into()),
+        }
     }
 
     /// The first messages of a stream: those of its source and its own, and how many bytes the own ones are.
@@ -210,7 +215,7 @@ impl Asked {
         &mut self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
-        let asked = headers::append(request.headers())?;
+        let mut asked = headers::append(request.headers())?;
         let said = text_of(request.headers(), "content-type").map(kind);
         let Body { bytes, share } = self.body(request).await?;
         let known = self.known(Method::MessageAppend).await?;
@@ -221,17 +226,11 @@ impl Asked {
         if known.closed && asked.producer.is_none() && !is_empty {
             return Err(refused(StreamRefused::Closed(known.head), &asked).into());
         }
-        let (batch, bytes) = match is_empty {
+        asked.is_other = !is_empty && said.as_ref() != Some(&kind(&known.content_type));
+        let (batch, bytes) = match is_empty || asked.is_other {
             true => (self.nothing(), 0),
             false => {
-                let Some(said) = said else {
-                    return bad("say the Content-Type");
-                };
-                if said != kind(&known.content_type) {
-                    let why = "the stream has another content type";
-                    return Err(Refused::Says(StatusCode::CONFLICT, why));
-                }
-                let parts = taken_apart(bytes, known.is_json())?;
+                let parts = self.taken_apart(bytes, known.is_json())?;
                 if parts.is_empty() {
                     return bad("an empty array appends nothing");
                 }
@@ -250,7 +249,10 @@ impl Asked {
         let done = self.change(Method::MessageAppendBatch, bytes, noted, appending);
         let done = done.await?;
         drop(share);
-        let done = done.map_err(|why| refused(why, &asked))?;
+        let done = match done {
+            Err(StreamRefused::OtherType) if said.is_none() => return bad("say the Content-Type"),
+            done => done.map_err(|why| refused(why, &asked))?,
+        };
         let is_news = asked.producer.is_some() && !done.duplicate && !is_empty;
         let mut answer = empty(match is_news {
             true => StatusCode::OK,
@@ -291,6 +293,18 @@ impl Asked {
         Ok((tideline_wire::checked(batch, limits)?, bytes))
     }
 
+    fn taken_apart(&self, body: Vec<u8>, is_json: bool) -> Result<Vec<Bytes>, Refused> {
+        if body.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !is_json {
+            return Ok(vec![Bytes::from(body)]);
+        }
+        let max = self.shared.options.limits.batch_messages_max;
+        let messages = messages(&body, usize::try_from(max).unwrap_or(usize::MAX));
+        messages.map_or_else(|| bad("the body is not JSON"), Ok)
+    }
+
     fn nothing(&self) -> message::AppendBatch {
         message::AppendBatch {
             timeline: self.name.clone(),
@@ -322,6 +336,7 @@ fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
             StatusCode::BAD_REQUEST,
             "a producer begins each epoch with Producer-Seq 0",
         ),
+        StreamRefused::OtherType => (StatusCode::CONFLICT, "the stream has another content type"),
         StreamRefused::SeqNotAbove => (
             StatusCode::CONFLICT,
             "Stream-Seq is not above that of the last append",
@@ -339,22 +354,9 @@ fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
             let received = asked.producer.as_ref().map_or(0, |producer| producer.seq);
             say_number(&mut answer, "producer-received-seq", received);
         }
-        StreamRefused::NotFirst | StreamRefused::SeqNotAbove => {}
+        StreamRefused::NotFirst | StreamRefused::OtherType | StreamRefused::SeqNotAbove => {}
     }
     answer
-}
-
-fn taken_apart(body: Vec<u8>, is_json: bool) -> Result<Vec<Bytes>, Refused> {
-    if body.is_empty() {
-        return Ok(Vec::new());
-    }
-    if !is_json {
-        return Ok(vec![Bytes::from(body)]);
-    }
-    messages(&body).ok_or(Refused::Says(
-        StatusCode::BAD_REQUEST,
-        "the body is not JSON",
-    ))
 }
 
 /// Where the stream is, as its maker called it.

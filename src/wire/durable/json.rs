@@ -8,13 +8,15 @@ use serde_json::value::RawValue;
 
 use tideline_base::decode;
 
-/// The messages of a body: the elements of an array, or the one value. `None` = it is not JSON.
+/// The messages of a body: the elements of an array, of which more than `max` are as good as one more, or the one
+/// value. `None` = it is not JSON.
 #[must_use]
-pub fn messages(body: &[u8]) -> Option<Vec<Bytes>> {
+pub fn messages(body: &[u8], max: usize) -> Option<Vec<Bytes>> {
     let is_array = body.trim_ascii_start().starts_with(b"[");
     if is_array {
         let all: Vec<&RawValue> = decode::from_slice(body).ok()?;
-        return Some(all.into_iter().map(|one| compact(one.get())).collect());
+        let some = all.into_iter().take(max.saturating_add(1));
+        return Some(some.map(|one| compact(one.get())).collect());
     }
     let one: &RawValue = decode::from_slice(body).ok()?;
     Some(vec![compact(one.get())])
@@ -43,7 +45,7 @@ mod tests {
     #[test]
     fn an_array_is_taken_apart_one_level() {
         let of = |body: &str| {
-            let all = messages(body.as_bytes())?;
+            let all = messages(body.as_bytes(), 2)?;
             Some(
                 all.iter()
                     .map(|one| String::from_utf8(one.to_vec()).unwrap())
@@ -56,6 +58,7 @@ mod tests {
             of(" [ [1, 2], {\"a\" : \"b \\\" c\"} ]"),
             texts(&["[1,2]", "{\"a\":\"b \\\" c\"}"])
         );
+        assert_eq!(of("[1, 2, 3, 4, 5]"), texts(&["1", "2", "3"]));
         assert_eq!(of("1.50"), texts(&["1.50"]));
         assert_eq!(of("[]"), texts(&[]));
         for bad in ["", "{", "[1,]", "1 2", "\u{1}"] {

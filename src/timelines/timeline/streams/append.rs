@@ -28,6 +28,8 @@ pub struct StreamAppend {
     pub seq: Option<String>,
     /// Nothing can be appended afterwards.
     pub closes: bool,
+    /// The content is of another type than the stream's: it is refused, if not for what comes before that.
+    pub is_other: bool,
 }
 
 /// What became of it.
@@ -54,6 +56,8 @@ pub enum StreamRefused {
     Gap(u64),
     /// A producer begins each epoch with 0.
     NotFirst,
+    /// The content is of another type than the stream's.
+    OtherType,
     /// `seq` is not above the last one.
     SeqNotAbove,
 }
@@ -112,7 +116,7 @@ impl Site {
             Some(producer) => ProducerRow::load(txn, &name, &head, &producer.id)?,
             None => None,
         };
-        let closes_only = asked.closes && prepared.is_none();
+        let closes_only = asked.closes && prepared.is_none() && !asked.is_other;
         let is_new = match decide(&asked, (&head, &stream), known, closes_only) {
             Ok(is_new) => is_new,
             Err(refused) => return Ok(Err(refused)),
@@ -163,6 +167,9 @@ fn decide(
                 Err(closed)
             };
         }
+        if asked.is_other {
+            return Err(StreamRefused::OtherType);
+        }
         if producer.seq < expected && !is_named("producer_repeats_taken") {
             return Ok(false);
         }
@@ -174,6 +181,9 @@ fn decide(
         }
     } else if head.is_closed() {
         return if closes_only { Ok(false) } else { Err(closed) };
+    }
+    if asked.is_other {
+        return Err(StreamRefused::OtherType);
     }
     let is_above = |seq: &String| seq.as_bytes() > stream.seq.as_bytes();
     match asked.seq.as_ref().is_none_or(is_above) {
@@ -276,6 +286,7 @@ mod tests {
                 producer,
                 seq: None,
                 closes,
+                is_other: false,
             };
             decide(&asked, (&head, &stream), known, closes)
         };

@@ -92,8 +92,12 @@ impl Timelines {
         forget.await
     }
 
-    /// Whether a fork of this name lives, or a fork of one that is gone itself. Forgets those of the name if none does.
+    /// Whether there is no stream of this name, but a fork of it lives, or a fork of one that is gone itself. Forgets
+    /// those of the name if none does; while the stream lives they stay, as one may just be made.
     pub async fn has_forks(&self, source: String) -> Result<bool, Error> {
+        if self.source_of(source.clone()).await?.is_some() {
+            return Ok(false);
+        }
         let first = self.forks_of(&source).await?;
         let mut seen = HashSet::from([source.clone()]);
         let mut open = vec![(source.clone(), first.clone())];
