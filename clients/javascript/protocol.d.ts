@@ -1252,6 +1252,8 @@ export type TimelineDiffers = ("meta" | "settings" | "members");
 export type TimelineGetResult = {
   /** The last change number, 0 if none. */
   "change_head": number;
+  /** `true` = nothing is appended any more. */
+  "closed"?: boolean;
   /** ms since 1970. */
   "created_at": number;
   /** Tells this history of the name from earlier ones. */

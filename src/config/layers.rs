@@ -217,6 +217,7 @@ impl Config {
             limits: self.wire_limits(),
             request_time_max: Duration::from_millis(self.request_ms_max),
             heartbeat: Duration::from_millis(self.heartbeat_ms),
+            stream_wait: Duration::from_millis(self.stream_wait_ms),
             slow_consumer: Duration::from_millis(self.slow_consumer_ms),
             bounds: Arc::clone(bounds),
             allowed_origins: self.allowed_origins.clone(),

@@ -280,6 +280,8 @@ keys! {
         subscriptions_max: u64 = wire::Limits::DEFAULT.subscriptions_max, 1 to 1_000_000;
         /// How often the server pings; a client silent for two such intervals is closed. In ms.
         heartbeat_ms: u64 = 25_000, 100 to 3_600_000;
+        /// How long a reader of a durable stream (`/v1/stream/`) waits for what comes next, at most. In ms.
+        stream_wait_ms: u64 = 20_000, 100 to 600_000;
         /// A client that is behind for longer is closed with 4000. In ms.
         slow_consumer_ms: u64 = 60_000, 100 to 3_600_000;
         /// Time for one message of a WebSocket, from its first byte to its last (then it is closed with 4003), for the

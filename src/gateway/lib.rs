@@ -11,6 +11,7 @@ mod changes;
 mod counters;
 pub mod credentials;
 mod dispatch;
+mod durable;
 mod encode_push;
 mod entrance;
 mod form;
@@ -81,6 +82,8 @@ pub struct Options {
     pub heartbeat: Duration,
     /// A client that is behind for longer is cut.
     pub slow_consumer: Duration,
+    /// How long a reader of a durable stream waits for what comes next.
+    pub stream_wait: Duration,
     /// What callers may hold.
     pub bounds: Arc<Bounds>,
     /// Pages from these origins may call, besides the server's own.

@@ -42,6 +42,22 @@ impl<T: Check> Check for Box<T> {
     }
 }
 
+/// Checks a timeline's ID that is no parameter.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_timeline(text: &str) -> Result<(), Failure> {
+    timeline_to_write(text)
+}
+
+/// Checks parameters that were read from no text.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn checked<T: Check>(mut params: T, limits: &Limits) -> Result<T, Failure> {
+    params.check(limits).map(|()| params)
+}
+
 /// Checks a user that is no parameter (of an HTTP header): 1 to 128 bytes without control characters.
 ///
 /// # Errors

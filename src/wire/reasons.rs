@@ -52,6 +52,8 @@ listed! {
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
         /// again.
         ConditionFailed,
+        /// Nothing is appended to the timeline any more. Use another one.
+        TimelineClosed,
         /// The message ID was taken by another entry. Choose another ID, or find out why two entries share one.
         MessageIdConflict,
         /// The message does not grow, or not any more; `outcome`, `parts` and `stopped_by` say how it ended. Stop
@@ -147,6 +149,7 @@ impl Reason {
                 "condition_failed",
                 "the condition does not hold",
             ),
+            TimelineClosed => (409, false, "timeline_closed", "the timeline is closed"),
             MessageIdConflict => (
                 409,
                 false,

@@ -127,8 +127,10 @@ async fn a_page_of_an_allowed_origin_may_call_and_read_every_answer() {
         assert_eq!(status(&answer), "204", "{answer}");
         for line in [
             "access-control-allow-origin: https://chat.example\r\n",
-            "access-control-allow-methods: GET, HEAD, POST\r\n",
-            "access-control-allow-headers: content-type, tideline-user, authorization, last-event-id, x-request-id, traceparent\r\n",
+            "access-control-allow-methods: GET, HEAD, POST, PUT, DELETE\r\n",
+            "access-control-allow-headers: content-type, tideline-user, authorization, last-event-id, if-none-match, x-request-id, traceparent, stream-seq, \
+             stream-ttl, stream-expires-at, stream-closed, producer-id, producer-epoch, producer-seq, stream-forked-from, \
+             stream-fork-offset, stream-fork-sub-offset\r\n",
             "access-control-max-age: ",
             "vary: origin\r\n",
         ] {

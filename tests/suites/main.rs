@@ -6,6 +6,7 @@
 mod centrifuge;
 mod clients;
 mod console;
+mod durable;
 mod node_bed;
 mod packages;
 mod protocol;

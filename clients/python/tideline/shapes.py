@@ -197,6 +197,7 @@ class _TimelineGetResult(TypedDict):
 class TimelineGetResult(_TimelineGetResult, total=False):
     """What is known of a timeline."""
 
+    closed: bool
     last_at: int
 
 

@@ -20,7 +20,17 @@ pub fn pairs(query: &str) -> impl Iterator<Item = (&str, Option<String>)> {
     })
 }
 
+/// A part of a path.
+#[must_use]
+pub fn of_path(text: &str) -> Option<String> {
+    decoded_with(text, b'+')
+}
+
 fn decoded(text: &str) -> Option<String> {
+    decoded_with(text, b' ')
+}
+
+fn decoded_with(text: &str, plus: u8) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
@@ -34,7 +44,7 @@ fn decoded(text: &str) -> Option<String> {
                 }
                 u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
             }
-            b'+' => b' ',
+            b'+' => plus,
             other => *other,
         });
     }

@@ -310,8 +310,8 @@ groups! {
             "Messages that were made tombstones because their time was over.",
             "Follows what clients append with expires_in_ms.";
         trimmed: Counter, "tideline_timer_trimmed_total"
-            "Trims of a timeline by the age that its retention sets.",
-            "Follows how many timelines with such a retention are written to.";
+            "Trims of a timeline by the age that its retention sets, and ends of durable streams by their time.",
+            "Follows how many timelines with such a retention are written to, and how many streams end.";
         late_seconds: Histogram, "tideline_timer_late_seconds"
             "Seconds from when the oldest work of a step was due to the step, of steps that found some.",
             "Should be below 1. Rising = more is due than the writer does beside its other work, or the server was stopped when it was due.";

@@ -12,10 +12,10 @@ use futures_util::FutureExt as _;
 
 use super::{Caller, Outcome, Shared, Work};
 use tideline_model::access::{Identity, Right, Rights, Who};
-use tideline_wire::{Method, Needs, Reply, Request};
+use tideline_wire::{Failure, Method, Needs, Reply, Request};
 
 /// A call that is noted when it is answered.
-pub(super) struct Noted {
+pub(crate) struct Noted {
     shared: Arc<Shared>,
     who: String,
     for_user: Option<String>,
@@ -35,7 +35,7 @@ const RIGHTS: Rights = Rights::NONE
 
 impl Noted {
     /// The line of a call, if it is noted.
-    pub(super) fn of(shared: &Arc<Shared>, caller: &Caller, request: &Request) -> Option<Noted> {
+    pub(crate) fn of(shared: &Arc<Shared>, caller: &Caller, request: &Request) -> Option<Noted> {
         let identity = caller.asker.claim()?.identity();
         let acts = matches!(identity.who, Who::Key { .. }) && identity.for_user.is_some();
         let (method, (name, sets)) = (request.method(), named(request));
@@ -56,9 +56,16 @@ impl Noted {
 
     /// Writes the line.
     pub(super) fn answered(&self, outcome: &Outcome) {
-        let reason = outcome.as_ref().err().map(|failure| failure.reason.name());
+        self.said(
+            outcome.as_ref().err(),
+            outcome.as_ref().is_ok_and(has_effect),
+        );
+    }
+
+    /// The same of a call that is done, or was refused for this.
+    pub(crate) fn said(&self, failure: Option<&Failure>, is_done: bool) {
+        let reason = failure.map(|failure| failure.reason.name());
         let door = self.shared.door.as_ref();
-        let is_done = outcome.as_ref().is_ok_and(has_effect);
         let turn = door.and_then(|door| door.audits(&self.who, is_done));
         let Some(left_out) = turn else { return };
         tracing::info!(

@@ -43,6 +43,7 @@ pub(in super::super) fn refusal(error: Error) -> Failure {
         }
         Error::OtherSender => Failure::new(Reason::Forbidden).saying(OTHER_SENDER),
         Error::Grows(field) => Failure::invalid(field, GROWS),
+        Error::TimelineClosed => Reason::TimelineClosed.into(),
         Error::MessageIdConflict { index } => {
             Failure::new(Reason::MessageIdConflict).about(format!("messages[{index}].message_id"))
         }

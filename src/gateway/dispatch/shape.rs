@@ -18,6 +18,7 @@ pub fn scheduled(from: timeline::Scheduled) -> Scheduled {
         reason: refused.map(|(reason, _)| match reason {
             Refused::TimelineNotFound => Reason::TimelineNotFound,
             Refused::EpochChanged => Reason::EpochChanged,
+            Refused::Closed => Reason::TimelineClosed,
             Refused::Forbidden => Reason::Forbidden,
         }),
         refused_at: refused.map(|(_, at_ms)| at_ms),

@@ -13,16 +13,20 @@ use tideline_model::access::Asker;
 use tideline_wire::{Failure, Reason};
 
 /// A call that waits.
-pub(super) struct Wait {
+pub(in super::super) struct Wait {
     /// Changes when the rules do.
-    pub(super) turns: Option<watch::Receiver<u64>>,
+    pub(in super::super) turns: Option<watch::Receiver<u64>>,
     watched: Share,
     _counted: Held,
 }
 
 impl Wait {
     /// Begins to wait for news of so many timelines.
-    pub(super) fn begin(shared: &Shared, asker: &Asker, timelines: usize) -> Result<Wait, Failure> {
+    pub(in super::super) fn begin(
+        shared: &Shared,
+        asker: &Asker,
+        timelines: usize,
+    ) -> Result<Wait, Failure> {
         let mut wait = Wait {
             turns: shared.door.as_ref().map(Door::turns),
             watched: shared.watched.share(shared.per_client.holder(asker)),

@@ -21,11 +21,13 @@ pub(in super::super) fn preflight(method: &Method, headers: &HeaderMap) -> Optio
     }
     let mut answer = empty(StatusCode::NO_CONTENT);
     let mut tell = |name, value| set(&mut answer, name, value);
-    tell(ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST");
+    tell(ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST, PUT, DELETE");
     // Tablestore's are not among them: its secrets do not belong into a page.
     tell(
         ACCESS_CONTROL_ALLOW_HEADERS,
-        "content-type, tideline-user, authorization, last-event-id, x-request-id, traceparent",
+        "content-type, tideline-user, authorization, last-event-id, if-none-match, x-request-id, traceparent, stream-seq, \
+         stream-ttl, stream-expires-at, stream-closed, producer-id, producer-epoch, producer-seq, stream-forked-from, \
+         stream-fork-offset, stream-fork-sub-offset",
     );
     tell(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
     if headers.contains_key(REQUEST_PRIVATE_NETWORK) {
@@ -42,7 +44,9 @@ pub(in super::super) fn open(answer: &mut Answer, origin: HeaderValue) {
     set(
         answer,
         ACCESS_CONTROL_EXPOSE_HEADERS,
-        "retry-after, allow, x-request-id",
+        "retry-after, allow, x-request-id, location, etag, stream-next-offset, stream-up-to-date, stream-cursor, \
+         stream-closed, stream-sse-data-encoding, stream-ttl, stream-expires-at, producer-epoch, producer-seq, \
+         producer-expected-seq, producer-received-seq",
     );
     vary(answer);
 }

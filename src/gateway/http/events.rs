@@ -222,3 +222,30 @@ async fn store(
     admitted.perform(Does::Changes, Box::pin(storing)).await??;
     Ok(())
 }
+
+/// An answer that its session writes: hyper is to write nothing, and to let the connection go.
+#[derive(Debug)]
+pub(super) struct TakenOver;
+
+impl std::fmt::Display for TakenOver {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("the connection is a session's now")
+    }
+}
+
+impl std::error::Error for TakenOver {}
+
+/// Leaves the answer's headers to the session that it is for, if it is for one.
+pub(super) fn hand_over(answer: Answer, upgraded: &Accepted) -> Result<Answer, TakenOver> {
+    let mut accepted = upgraded
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let streaming = accepted.as_mut().and_then(|one| one.streaming.as_mut());
+    match streaming {
+        Some(streaming) => {
+            streaming.headers = answer.into_parts().0.headers;
+            Err(TakenOver)
+        }
+        None => Ok(answer),
+    }
+}

@@ -45,7 +45,8 @@ use super::entrance::{
     Accept, Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
     connect_centrifuge, shows_token,
 };
-use super::{Shared, dispatch, tablestore};
+use super::{Shared, dispatch, durable, tablestore};
+use events::{TakenOver, hand_over};
 use request_id::{mark, request_of};
 use respond::{Answer, as_page, full, not_allowed, say, set};
 use tideline_model::access::Right;
@@ -158,32 +159,6 @@ async fn serve_http(
     }
     let parts = connection.into_parts();
     (parts.io.into_inner().into_inner(), parts.read_buf)
-}
-
-/// An answer that its session writes: hyper is to write nothing, and to let the connection go.
-#[derive(Debug)]
-struct TakenOver;
-
-impl std::fmt::Display for TakenOver {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("the connection is a session's now")
-    }
-}
-
-impl std::error::Error for TakenOver {}
-
-fn hand_over(answer: Answer, upgraded: &Accepted) -> Result<Answer, TakenOver> {
-    let mut accepted = upgraded
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let streaming = accepted.as_mut().and_then(|one| one.streaming.as_mut());
-    match streaming {
-        Some(streaming) => {
-            streaming.headers = answer.into_parts().0.headers;
-            Err(TakenOver)
-        }
-        None => Ok(answer),
-    }
 }
 
 /// The answer to a request, and what becomes of an unread body: a small one is read, so that the connection
@@ -309,6 +284,10 @@ async fn page(
                 Some(file) => as_page(files::answer(file, request.headers())),
                 None => as_page(no_page()),
             }
+        }
+        path if path.starts_with(durable::STREAMS) => {
+            let visitor = ends.visitor(request.headers(), shared);
+            durable::serve(request, visitor, shared).await
         }
         path if emulation::is_for(path, shared) => emulation::serve(request, ends, shared).await,
         path if path == API || path.starts_with(API_METHODS) => {

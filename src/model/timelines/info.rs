@@ -49,6 +49,9 @@ pub struct TimelineInfo {
     /// The timestamp of the last message, ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<u64>,
+    /// `true` = nothing is appended any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// The settings in force.
     pub settings: Settings,
     /// The version of the timeline's own settings; 0 = none were ever set.

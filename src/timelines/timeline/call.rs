@@ -186,6 +186,8 @@ pub struct Page {
     pub next: Option<u64>,
     /// As of the page's view.
     pub head: Head,
+    /// Nothing is appended any more.
+    pub closed: bool,
 }
 
 /// Limits of the timeline layer. Units are in the names.

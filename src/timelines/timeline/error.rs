@@ -18,6 +18,8 @@ pub enum Error {
         /// What it is instead.
         actual: u64,
     },
+    /// The timeline is closed.
+    TimelineClosed,
     /// The message ID was taken by another entry.
     MessageIdConflict {
         /// Which of the batch.

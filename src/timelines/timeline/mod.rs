@@ -18,6 +18,7 @@ mod marks;
 mod members;
 mod read;
 mod rows;
+mod streams;
 mod time;
 mod traces;
 mod unread;
@@ -77,6 +78,10 @@ pub use read::position::{
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
 pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS, RELAYS};
+pub use streams::{
+    FORKS_MAX, Fork, Inherited, Life, NewStream, PRODUCERS_MAX, Producer, Stream, StreamAppend,
+    StreamAppended, StreamRefused,
+};
 pub use tideline_model::timelines::{
     Edit, EditBy, FanOut, Open, Outcome, Reaction, Reactions, Retention,
 };

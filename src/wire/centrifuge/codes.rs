@@ -70,6 +70,7 @@ impl Code {
             | R::InvalidRequest
             | R::InvalidParams
             | R::ConditionFailed
+            | R::TimelineClosed
             | R::MessageIdConflict
             | R::MessageClosed
             | R::PartConflict => Code::BadRequest,

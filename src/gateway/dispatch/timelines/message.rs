@@ -146,6 +146,16 @@ pub(crate) fn append_all(
     caller: &Caller,
     request: message::AppendBatch,
 ) -> Appending {
+    let append = of_batch(caller, request);
+    Appending {
+        prepared: shared.timelines.prepare(append, caller.trace),
+        asked: Asked::Batch,
+        span: None,
+    }
+}
+
+/// What a batch asks of the timelines.
+pub(crate) fn of_batch(caller: &Caller, request: message::AppendBatch) -> Append {
     let one = |one: message::BatchMessage| AppendOne {
         entry: one.entry.columns.into_owned(),
         message_id: one.message_id,
@@ -153,18 +163,13 @@ pub(crate) fn append_all(
         deliver_at: None,
         open: one.open.and_then(|open| open.open()),
     };
-    let append = Append {
+    Append {
         timeline: request.timeline,
         asker: caller.asking(Method::MessageAppendBatch),
         messages: request.messages.into_iter().map(one).collect(),
         expect_head: request.expect_head,
         create: request.create,
         epoch: request.epoch,
-    };
-    Appending {
-        prepared: shared.timelines.prepare(append, caller.trace),
-        asked: Asked::Batch,
-        span: None,
     }
 }
 

@@ -14,8 +14,8 @@ use tideline_table::{Gap, View, split_key};
 use super::super::INBOX;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{
-    CONVERSATIONS, FOLLOWERS, HEADS, MARKS, MEMBERS, Name, OPEN, PARTS, PINS, REACTION_SUMS,
-    RELAYS, SCHEDULED, incarnation_of,
+    CONVERSATIONS, FOLLOWERS, FORKS, HEADS, MARKS, MEMBERS, Name, OPEN, PARTS, PINS, REACTION_SUMS,
+    RELAYS, SCHEDULED, STREAMS, incarnation_of,
 };
 use super::mend::{Left, Mend};
 
@@ -140,7 +140,10 @@ impl Losses {
 fn is_of_timeline(table: TableId) -> bool {
     let of_timeline = HEADS..=REACTION_SUMS;
     of_timeline.contains(&table)
-        || [FOLLOWERS, PINS, SCHEDULED, MARKS, PARTS, OPEN].contains(&table)
+        || [
+            FOLLOWERS, PINS, SCHEDULED, MARKS, PARTS, OPEN, STREAMS, FORKS,
+        ]
+        .contains(&table)
 }
 
 /// Tables whose rows can be left out.

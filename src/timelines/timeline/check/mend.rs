@@ -15,12 +15,12 @@ use tideline_table::{Gap, ReadError, Source, Txn, View, delete, put};
 
 use super::super::growth;
 use super::super::members::settings_row::SettingsRow;
-use super::super::rows::head::{HAS_SETTINGS, HeadRow};
+use super::super::rows::head::{HAS_SETTINGS, HAS_STREAM, HeadRow};
 use super::super::rows::stored::MetaRow;
 use super::super::rows::tables::{
     CHANGES, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES, MEMBERS,
     MENTIONS, MESSAGES, METAS, Name, OPEN, PARTS, PINS, REACTION_SUMS, REACTIONS, SENDERS,
-    SETTINGS,
+    SETTINGS, STREAMS,
 };
 use super::super::write::{made_at, put_head, version};
 use super::super::{Error, Timelines};
@@ -158,6 +158,9 @@ impl Mend {
                 if !matches!(row, Some(Ok(_))) {
                     self.gone = Some("its settings");
                 }
+            }
+            STREAMS if head.flags & HAS_STREAM != 0 => {
+                self.gone = Some("what it knows of its producers");
             }
             MEMBERS if !left.has(&head, left.members, |then| then.members) => {
                 self.gone = Some("members");

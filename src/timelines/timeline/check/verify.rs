@@ -58,6 +58,7 @@ impl StoredTimelines<'_> {
             let of = (&Name::new(&timeline), &head);
             self.check_settings(of, &mut problem)?;
             self.check_kept(of, &mut problem)?;
+            self.check_stream(of, &mut problem)?;
             self.check_members(&timeline, &head, &mut problem)?;
             self.check_followers(&timeline, &head, &mut problem)?;
             self.check_member_changes(of, &mut problem)?;

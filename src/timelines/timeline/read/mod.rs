@@ -117,6 +117,7 @@ impl Site {
             messages,
             next,
             head: self.epochs.head(&range.timeline, &head),
+            closed: head.is_closed(),
         })
     }
 

@@ -18,9 +18,9 @@ use super::super::unread;
 use super::head::HeadRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
-    CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES,
-    MEMBERS, MENTIONS, MESSAGES, METAS, Name, OPEN, PARTS, PINS, POLICIES, REACTION_SUMS,
-    REACTIONS, SCHEDULED, SENDERS, SETTINGS, incarnation_of,
+    CHANGES, DUE, FOLLOWERS, FORKS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS,
+    MEMBER_CHANGES, MEMBERS, MENTIONS, MESSAGES, METAS, Name, OPEN, PARTS, PINS, POLICIES,
+    REACTION_SUMS, REACTIONS, SCHEDULED, SENDERS, SETTINGS, STREAMS, incarnation_of,
 };
 
 /// How long message IDs are remembered.
@@ -66,7 +66,15 @@ impl BuiltInTables for TimelineTables {
     fn is_looked_up(&self, table: TableId) -> bool {
         matches!(
             table,
-            HEADS | METAS | IDS | SETTINGS | MEMBERS | FOLLOWERS | REACTIONS | REACTION_SUMS
+            HEADS
+                | METAS
+                | IDS
+                | SETTINGS
+                | MEMBERS
+                | FOLLOWERS
+                | REACTIONS
+                | REACTION_SUMS
+                | STREAMS
         )
     }
 
@@ -74,7 +82,7 @@ impl BuiltInTables for TimelineTables {
         match table {
             DUE => owner_of_text(Due::of(columns).ok()?.name.as_bytes()),
             POLICIES => Some(Owner::Each),
-            HEADS | METAS | SCHEDULED => owner_of_text(columns),
+            HEADS | METAS | SCHEDULED | FORKS => owner_of_text(columns),
             table if is_of_incarnation(table) => owner_of_text(columns),
             _ => None,
         }
@@ -179,7 +187,7 @@ fn is_of_incarnation(table: TableId) -> bool {
     let of_members = matches!(table, SETTINGS | MEMBERS | MEMBER_CHANGES | FOLLOWERS);
     let of_unread = matches!(table, SENDERS | MENTIONS | HIDES | HIDES_BY_NUMBER | GONE);
     let of_marks = matches!(table, REACTIONS | REACTION_SUMS | PINS);
-    of_messages || of_members || of_unread || of_marks
+    of_messages || of_members || of_unread || of_marks || table == STREAMS
 }
 
 #[cfg(test)]
@@ -249,7 +257,8 @@ mod tests {
         let pin = Key::new(PINS, name.as_bytes(), 9)
             .number(INCARNATION)
             .number(5);
-        for key in [member, pin] {
+        let producer = name.stream_key(INCARNATION, "p");
+        for key in [member, pin, producer] {
             let dropped = |head| is_dropped(&key, vec![], Some(head), 0);
             assert!(!dropped(head()));
             assert!(dropped(HeadRow::dropped(INCARNATION)));

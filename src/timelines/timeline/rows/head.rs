@@ -59,6 +59,10 @@ pub(in super::super) const OPEN_TO_ALL: u8 = 4;
 pub(in super::super) const HAS_REACTIONS: u8 = 8;
 /// There were more members and followers than `fan_out: "auto"` writes into inboxes of.
 pub(in super::super) const TOO_MANY: u8 = 16;
+/// Nothing is appended any more.
+pub(in super::super) const CLOSED: u8 = 32;
+/// There is a row of it as a stream.
+pub(in super::super) const HAS_STREAM: u8 = 64;
 
 columns! { HeadRow {
     "$at": last_at,
@@ -134,6 +138,11 @@ impl HeadRow {
             let timeline = Reader::new(columns).string()?;
             Ok((timeline.into_owned(), HeadRow::decode(value)?))
         })
+    }
+
+    /// Whether nothing is appended any more.
+    pub(in super::super) fn is_closed(&self) -> bool {
+        self.flags & CLOSED != 0
     }
 
     /// Whether messages may have reactions.

@@ -26,6 +26,8 @@
 //! 25 policies (1)                                                    see `time/changed_policies.rs`
 //! 26 parts    (timeline, incarnation, sequence, part)                see `growth/mod.rs`
 //! 27 open     (timeline, incarnation, sequence)                      messages that are open
+//! 28 streams  (timeline, incarnation, producer; "" = its own)        see `streams/row.rs`
+//! 29 forks    (timeline, fork)                                       see `streams/fork.rs`
 //! ```
 //! 21 is in change records only: messages that go into inboxes. 16 and 17 are the table layer's own, 32 to 35 lie at a
 //! user (`people/tables.rs`), 40 are the relay's cursors (`relay/cursor.rs`), 41 its long work
@@ -71,6 +73,8 @@ pub(in super::super) const MARKS: TableId = TableId(24);
 pub(in super::super) const POLICIES: TableId = TableId(25);
 pub(in super::super) const PARTS: TableId = TableId(26);
 pub(in super::super) const OPEN: TableId = TableId(27);
+pub(in super::super) const STREAMS: TableId = TableId(28);
+pub(in super::super) const FORKS: TableId = TableId(29);
 /// At a user, whose rows `people` reads and writes; here a change of one wakes the user's subscriptions.
 pub const CONVERSATIONS: TableId = TableId(32);
 /// How far what is derived follows the changes it is derived from; `relay` reads and writes them.
@@ -184,6 +188,20 @@ impl Name {
     pub(in super::super) fn pin_key(&self, incarnation: u64, sequence: u64) -> Key {
         self.numbered(PINS, incarnation, INTEGER_BYTES_MAX)
             .number(sequence)
+    }
+
+    /// What the keys of the forks of a name begin with, whatever its incarnation.
+    pub(in super::super) fn forks(&self) -> Key {
+        Key::new(FORKS, &self.0, 0)
+    }
+
+    pub(in super::super) fn fork_key(&self, fork: &str) -> Key {
+        Key::new(FORKS, &self.0, ordered::text_bytes(fork.len())).string(fork)
+    }
+
+    pub(in super::super) fn stream_key(&self, incarnation: u64, producer: &str) -> Key {
+        let more = ordered::text_bytes(producer.len());
+        self.numbered(STREAMS, incarnation, more).string(producer)
     }
 
     /// `columns`: see [`id_columns`].

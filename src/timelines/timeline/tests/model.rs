@@ -85,6 +85,7 @@ impl Model {
                 created_at: self.now,
                 updated_at: self.now,
                 last_at: None,
+                closed: false,
                 settings: Settings::default().with_defaults(),
                 settings_version: 0,
                 members_count: 0,
@@ -554,6 +555,7 @@ impl Model {
             messages,
             next,
             head: timeline.head.clone(),
+            closed: false,
         })
     }
 

@@ -384,6 +384,15 @@ fn due_rows_that_lead_nowhere_are_found() {
         beyond,
         ["the due row for 5 leads to a message beyond the head"]
     );
+    let endless = found(|txn, name, head| {
+        let columns = expiry_columns(head.incarnation, 0);
+        let key = due_key(Kind::Trim, 5, name, &columns);
+        txn.put(bytes(&key), RowWriter::new(0).finish(1));
+    });
+    assert_eq!(
+        endless,
+        ["the due row for 5 leads to a stream that does not end then"]
+    );
     let never = with_timeline(|txn, _, head| {
         let columns = expiry_columns(head.incarnation, 1);
         let key = due_key(Kind::Expire, 5, &Name::new("hall"), &columns);
@@ -392,6 +401,18 @@ fn due_rows_that_lead_nowhere_are_found() {
     assert_eq!(
         never,
         ["timeline \"hall\": the due row for 5 leads to a timeline that never was"]
+    );
+}
+
+#[test]
+fn producers_that_are_not_counted_are_found() {
+    let uncounted = found(|txn, name, head| {
+        let key = name.stream_key(head.incarnation, "p");
+        txn.put(bytes(&key), RowWriter::new(0).finish(1));
+    });
+    assert_eq!(
+        uncounted,
+        ["1 producers are there, and the stream counts 0"]
     );
 }
 

@@ -87,6 +87,7 @@ impl Delivery {
             Err(Error::TimelineNotFound) => Some(Refused::TimelineNotFound),
             Err(Error::NoRight) => Some(Refused::Forbidden),
             Err(Error::EpochChanged { .. }) => Some(Refused::EpochChanged),
+            Err(Error::TimelineClosed) => Some(Refused::Closed),
             Err(error) => return Err(error),
         };
         self.due.done(txn);

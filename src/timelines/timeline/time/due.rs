@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! key  kind, time (ms), timeline, …      value: a row without columns
-//!   1 deliver    user, message ID        2 expire    incarnation, sequence        3 trim    incarnation
+//!   1 deliver    user, message ID        2 expire    incarnation, sequence
+//!   3 trim       incarnation, and 0 where it ends a stream
 //!   4 abandon    incarnation, sequence
 //! ```
 //! The first column is not a timeline: the rows of all timelines of a partition lie together.
@@ -106,6 +107,12 @@ impl Due {
 
     pub(in super::super) fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Whether a trim is of all there is: the end of a stream.
+    pub(in super::super) fn is_end(&self) -> bool {
+        let more = self.incarnation().map(|(_, more)| more.rest().len());
+        self.kind == Kind::Trim && more.is_ok_and(|more| more > 0)
     }
 
     /// Deletes the row.

@@ -118,14 +118,20 @@ impl Site {
         Ok(())
     }
 
-    /// Moves the floor of the timeline that a due row leads to. `false` = nothing was too old.
+    /// Moves the floor of the timeline that a due row leads to, or ends it as a stream. `false` = nothing was too old.
     pub(super) fn trim_old(&self, txn: &mut Txn<'_>, due: &Due) -> Result<bool, ReadError> {
         let name = &due.name;
         due.done(txn);
         let found = HeadRow::load_to_write(txn, name)?;
-        let Some(mut head) = found.filter(|head| !head.dropped && is_its(due, head)) else {
+        let Some(mut head) = found.filter(|head| !head.dropped && is_current(due, head)) else {
             return Ok(false);
         };
+        if due.is_end() {
+            return self.end_stream(txn, due, head);
+        }
+        if head.trim_at != due.at_ms {
+            return Ok(false);
+        }
         let now = txn.now_ms();
         head.trim_at = 0;
         let before = head.floor;
@@ -236,8 +242,12 @@ pub(super) fn warm_trim(rows: &impl Source, due: &Due, now_ms: u64) -> Result<()
 
 /// Whether a due row is the one that the head names.
 fn is_its(due: &Due, head: &HeadRow) -> bool {
+    is_current(due, head) && head.trim_at == due.at_ms && !due.is_end()
+}
+
+fn is_current(due: &Due, head: &HeadRow) -> bool {
     let is_current = |(incarnation, _)| incarnation == head.incarnation;
-    due.incarnation().is_ok_and(is_current) && head.trim_at == due.at_ms
+    due.incarnation().is_ok_and(is_current)
 }
 
 /// The first sequence whose message is younger than `until_ms`; the head's next one if there is none.

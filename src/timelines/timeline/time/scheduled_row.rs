@@ -36,6 +36,8 @@ pub enum Refused {
     EpochChanged = 2,
     /// The sender may read the timeline, but not append to it any more.
     Forbidden = 3,
+    /// The timeline was closed.
+    Closed = 4,
 }
 
 /// A message of an append that is to take effect later.
@@ -110,6 +112,7 @@ impl ScheduledRow {
             1 => Some((Refused::TimelineNotFound, refused_at)),
             2 => Some((Refused::EpochChanged, refused_at)),
             3 => Some((Refused::Forbidden, refused_at)),
+            4 => Some((Refused::Closed, refused_at)),
             _ => return Err(Malformed),
         };
         Ok(row)

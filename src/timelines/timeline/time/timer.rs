@@ -48,7 +48,7 @@ pub struct Done {
     pub refused: u64,
     /// Messages that expired.
     pub expired: u64,
-    /// Timelines whose oldest messages went because of their age.
+    /// Timelines whose oldest messages went because of their age, or that ended as streams.
     pub trimmed: u64,
     /// Open messages that were closed because no part came.
     pub abandoned: u64,

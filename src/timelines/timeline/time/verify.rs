@@ -10,6 +10,7 @@ use super::super::rows::head::HeadRow;
 use super::super::rows::stored;
 use super::super::rows::stored::IdRow;
 use super::super::rows::tables::{DUE, MARKS, Name, SCHEDULED};
+use super::super::streams::is_of_end;
 use super::retention::{sum_of, trim_columns};
 use super::{Due, Kind, ScheduledRow, due_key};
 
@@ -104,8 +105,17 @@ impl StoredTimelines<'_> {
             return Ok(None);
         }
         if due.kind() == Kind::Trim {
-            let fits = head.trim_at == due.at_ms;
-            return Ok((!fits).then_some("a timeline that is not to be trimmed then"));
+            let (fits, what) = match due.is_end() {
+                true => (
+                    is_of_end(self.view, due, &head)?,
+                    "a stream that does not end then",
+                ),
+                false => (
+                    head.trim_at == due.at_ms,
+                    "a timeline that is not to be trimmed then",
+                ),
+            };
+            return Ok((!fits).then_some(what));
         }
         let sequence = rest.u64().map_err(|_| bad())?;
         if sequence > head.last {

@@ -174,6 +174,7 @@ impl Epochs {
             created_at: meta.created_at,
             updated_at: meta.updated_at,
             last_at: (head.last > 0).then_some(head.last_at),
+            closed: head.is_closed(),
             settings: configured.settings.with_defaults(),
             settings_version: configured.version,
             members_count: u64::from(head.members),
@@ -238,6 +239,14 @@ pub(super) fn load_meta(rows: &impl Source, name: &Name) -> Result<MetaRow, Read
         .row(&key)?
         .ok_or_else(|| damaged(key.as_bytes(), "the timeline exists without its meta"))?;
     MetaRow::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a meta"))
+}
+
+/// Refuses what would append to a closed timeline.
+pub(super) fn check_open(head: &HeadRow) -> Result<(), Error> {
+    match head.is_closed() {
+        true => Err(Error::TimelineClosed),
+        false => Ok(()),
+    }
 }
 
 /// Brings columns into the order of the store.

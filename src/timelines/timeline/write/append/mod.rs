@@ -26,7 +26,7 @@ use super::super::time::{Kind, Later, expiry_columns, put_due};
 use super::super::traces::Traces;
 use super::super::unread;
 use super::super::{Append, Appended, Error, Meta, Timelines};
-use super::{Site, new_head, put_head, put_new_meta, sort, version};
+use super::{Site, check_open, new_head, put_head, put_new_meta, sort, version};
 use answer::Answer;
 
 impl Timelines {
@@ -243,7 +243,7 @@ impl Prepared {
 
     /// Runs on the writer's thread, once. Gives the timeline's incarnation; what became of the messages stays in here.
     pub(in super::super) fn run(&mut self, txn: &mut Txn<'_>, site: &Site) -> Result<u64, Error> {
-        let found = HeadRow::load_to_write(txn, &self.name)?;
+        let found = site.free(txn, &self.name)?;
         let existing = found.filter(|head| !head.dropped);
         let epoch = self.epoch.as_deref();
         site.check_asker(txn, &self.name, existing.as_ref(), &self.asker, self.create)?;
@@ -257,6 +257,7 @@ impl Prepared {
         }
         let known = self.look_up(txn, site, existing.as_ref())?;
         if known < self.messages.len() {
+            check_open(&head)?;
             if self
                 .expect_head
                 .is_some_and(|expected| expected != head.last && !is_named("condition_ignored"))

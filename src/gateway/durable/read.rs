@@ -1,0 +1,267 @@
+//! Reading a stream: a page behind an offset, and waiting for the next one.
+//!
+//! Owns: GET without events. Promises: a page is of one moment; whoever waits watches first and reads then, so nothing
+//! slips between; a wait ends in time. Must not: know how long a reader has been there.
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, HeaderMap, IF_NONE_MATCH};
+use hyper::{Request as HttpRequest, StatusCode};
+use tokio::time::Instant;
+
+use super::super::dispatch::refusal;
+use super::super::dispatch::shape::page_bytes;
+use super::super::dispatch::wait::Wait;
+use super::super::entrance::admitted::Does;
+use super::super::entrance::door::other_rules;
+use super::super::http::respond::{Answer, empty, items, set};
+use super::{Asked, Known, Refused, live, say_closed, say_header, say_next, say_type, whole};
+use bytes::Bytes;
+use tideline_base::decode::query;
+use tideline_timelines::feed::Mailbox;
+use tideline_timelines::timeline::{Error, Range};
+use tideline_wire::durable::{Offset, body, cursor};
+use tideline_wire::{Method, Reason};
+
+/// How a reader reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// What there is.
+    Once,
+    /// If there is nothing, it waits.
+    Waits,
+    /// Everything that comes, as events.
+    Events,
+}
+
+/// Messages behind an offset.
+pub(super) struct Page {
+    pub(super) body: Bytes,
+    /// There is none in it.
+    pub(super) is_empty: bool,
+    /// The sequence before the first.
+    pub(super) after: u64,
+    /// The sequence of the last one.
+    pub(super) next: u64,
+    /// What was changed before, and what was trimmed.
+    change_head: u64,
+    floor: u64,
+    /// There is no more now.
+    pub(super) is_up_to_date: bool,
+    /// There is no more, and will be none.
+    pub(super) is_closed: bool,
+}
+
+/// What a query says.
+struct Query {
+    from: Option<Offset>,
+    way: Way,
+    cursor: Option<String>,
+}
+
+impl Query {
+    fn read(text: &str) -> Result<Query, Refused> {
+        let bad = |why| Refused::Says(StatusCode::BAD_REQUEST, why);
+        let mut read = Query {
+            from: None,
+            way: Way::Once,
+            cursor: None,
+        };
+        for (name, value) in query::pairs(text) {
+            match (name, value.as_deref()) {
+                ("offset", _) if read.from.is_some() => {
+                    return Err(bad("the offset is there twice"));
+                }
+                ("offset", value) => {
+                    let from = value.and_then(Offset::read);
+                    read.from = Some(from.ok_or_else(|| bad("no stream has given this offset"))?);
+                }
+                ("live", Some("long-poll")) => read.way = Way::Waits,
+                ("live", Some("sse")) => read.way = Way::Events,
+                ("live", _) => return Err(bad("live is long-poll or sse")),
+                ("cursor", _) => read.cursor = value,
+                _ => {}
+            }
+        }
+        match (read.from, read.way) {
+            (None, Way::Waits | Way::Events) => Err(bad("say the offset to go on from")),
+            _ => Ok(read),
+        }
+    }
+}
+
+impl Asked {
+    pub(super) async fn read(self, request: &HttpRequest<Incoming>) -> Result<Answer, Refused> {
+        let asked = Query::read(request.uri().query().unwrap_or_default())?;
+        self.admitted.begins(0)?;
+        let known = self.known(Method::MessageRange).await?;
+        if known.renew {
+            let target = self.target(Method::MessageRange);
+            let using = self.shared.timelines.use_stream(target);
+            let used = self.admitted.perform(Does::Changes, using).await?;
+            used.map_err(refusal)?;
+        }
+        let after = match asked.from {
+            None => 0,
+            Some(Offset::After(sequence)) => sequence,
+            Some(Offset::Now) => known.head,
+        };
+        if after > known.head {
+            let why = "this offset is beyond the end: the stream is another one now";
+            return Err(Refused::Says(StatusCode::GONE, why));
+        }
+        check_kept(after, known.floor)?;
+        let is_now = asked.from == Some(Offset::Now);
+        match asked.way {
+            Way::Events => Ok(live::events(self, known, after, asked.cursor)),
+            Way::Once => self.once(&known, after, is_now, request.headers()).await,
+            Way::Waits => self.wait(&known, after, asked.cursor.as_deref()).await,
+        }
+    }
+
+    async fn once(
+        &self,
+        known: &Known,
+        after: u64,
+        is_now: bool,
+        headers: &HeaderMap,
+    ) -> Result<Answer, Refused> {
+        let page = self.page(known, after).await?;
+        let mut answer = self.shown(known, &page);
+        if is_now {
+            return Ok(answer);
+        }
+        let end = if page.is_closed { "-closed" } else { "" };
+        let (epoch, version) = (&known.epoch, known.version);
+        let Page { after, next, .. } = page;
+        let (changes, floor) = (page.change_head, page.floor);
+        let tag = format!("\"{epoch}-{after}-{next}-{changes}-{floor}-{version}{end}\"");
+        let is_same = |one: &str| one.trim_start_matches("W/") == tag || one == "*";
+        let knows = items(headers, IF_NONE_MATCH).any(is_same);
+        if knows {
+            answer = empty(StatusCode::NOT_MODIFIED);
+        }
+        set(&mut answer, CACHE_CONTROL, "private, no-cache");
+        say_header(&mut answer, "etag", &tag);
+        Ok(answer)
+    }
+
+    fn shown(&self, known: &Known, page: &Page) -> Answer {
+        let mut answer = whole(StatusCode::OK, page.body.clone());
+        say_type(&mut answer, &known.content_type);
+        say_next(&mut answer, page.next);
+        if page.is_up_to_date {
+            say_header(&mut answer, "stream-up-to-date", "true");
+        }
+        say_closed(&mut answer, page.is_closed);
+        answer
+    }
+
+    async fn wait(
+        &self,
+        known: &Known,
+        after: u64,
+        clients: Option<&str>,
+    ) -> Result<Answer, Refused> {
+        let until = Instant::now() + self.shared.options.stream_wait;
+        let page = self.news(known, after, until).await?;
+        let mut answer = match page.is_empty {
+            true => {
+                let mut answer = empty(StatusCode::NO_CONTENT);
+                say_next(&mut answer, page.next);
+                say_header(&mut answer, "stream-up-to-date", "true");
+                say_closed(&mut answer, page.is_closed);
+                answer
+            }
+            false => self.shown(known, &page),
+        };
+        say_header(&mut answer, "stream-cursor", &self.cursor(clients));
+        Ok(answer)
+    }
+
+    /// The cursor of a live answer.
+    pub(super) fn cursor(&self, clients: Option<&str>) -> String {
+        let jitter = u64::from(uuid::Uuid::new_v4().as_u128() as u32) % JITTER_S_MAX;
+        cursor(self.shared.clock.now_ms(), clients, 1 + jitter)
+    }
+
+    /// The next page behind a sequence, as soon as there is one; an empty one when the time is over.
+    pub(super) async fn news(
+        &self,
+        known: &Known,
+        after: u64,
+        until: Instant,
+    ) -> Result<Page, Refused> {
+        let mut wait = Wait::begin(&self.shared, &self.caller.asker, 1)?;
+        let mailbox = Arc::new(Mailbox::default());
+        let watch = self.shared.feed.watch(&self.name, &mailbox, 0);
+        loop {
+            let page = self.page(known, after).await?;
+            if !page.is_empty || page.is_closed || Instant::now() >= until {
+                drop(watch);
+                return Ok(page);
+            }
+            tokio::select! {
+                _ = mailbox.take() => {}
+                () = tokio::time::sleep_until(until) => return Ok(page),
+                () = self.shared.waits_over.cancelled() => return Ok(page),
+                () = other_rules(&mut wait.turns) => {}
+            }
+        }
+    }
+
+    /// What there is behind a sequence, up to a page. What is live pays for its begin only.
+    pub(super) async fn page(&self, known: &Known, after: u64) -> Result<Page, Refused> {
+        let range = Range {
+            asker: self.caller.asking(Method::MessageRange),
+            timeline: self.name.clone(),
+            from: Some(after + 1),
+            to: None,
+            limit: PAGE_MESSAGES,
+            bytes_max: page_bytes(&self.shared.options.limits),
+            backward: false,
+            columns: None,
+            epoch: Some(known.epoch.clone()),
+        };
+        let reading = self.shared.timelines.range(range);
+        let read = self.admitted.perform(Does::Reads, reading).await?;
+        let mut page = read.map_err(|error| match error {
+            // The stream was made anew.
+            Error::EpochChanged { .. } => Reason::TimelineNotFound.into(),
+            error => refusal(error),
+        })?;
+        self.shared.metrics.pages.range.count(page.messages.len());
+        check_kept(after, page.head.floor)?;
+        // What is at an offset never changes: a message that still grows is the end, until it is whole.
+        let whole = page.messages.iter().take_while(|one| one.open.is_none());
+        let whole = whole.count();
+        let grows = whole < page.messages.len();
+        page.messages.truncate(whole);
+        let next = page.messages.last().map_or(after, |last| last.sequence);
+        Ok(Page {
+            body: body(&page.messages, known.is_json()),
+            is_empty: next == after,
+            after,
+            next,
+            change_head: page.head.change_head,
+            floor: page.head.floor,
+            is_up_to_date: page.next.is_none() || grows,
+            is_closed: page.closed && page.next.is_none() && !grows,
+        })
+    }
+}
+
+/// What was trimmed is gone, but for a reader that begins and so has missed nothing.
+fn check_kept(after: u64, floor: u64) -> Result<(), Refused> {
+    if after > 0 && floor > after + 1 {
+        let why = "what follows this offset is not kept any more";
+        return Err(Refused::Says(StatusCode::GONE, why));
+    }
+    Ok(())
+}
+
+/// Messages of a page at most.
+const PAGE_MESSAGES: usize = 1_000;
+/// A cursor goes so far ahead of a client's own, at most.
+const JITTER_S_MAX: u64 = 3_600;

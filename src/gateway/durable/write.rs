@@ -1,0 +1,367 @@
+//! Making a stream, and appending to it.
+//!
+//! Owns: PUT and POST. Promises: one POST is one commit, and so is a PUT with what it appends. Must not: know
+//! how a message is stored.
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{HOST, HeaderMap, HeaderValue, LOCATION};
+use hyper::{Request as HttpRequest, StatusCode};
+
+use super::super::dispatch::refusal;
+use super::super::dispatch::timelines::message::of_batch;
+use super::super::entrance::admitted::Does;
+use super::super::http::body;
+use super::super::http::body::Body;
+use super::super::http::respond::{Answer, empty, not_read, say};
+use super::fork::Source;
+use super::{
+    Asked, CONTENT, Known, Refused, headers, say_closed, say_next, say_number, say_type, text_of,
+};
+use tideline_model::Value;
+use tideline_model::access::{Decision, Membership};
+use tideline_timelines::timeline::{
+    Append, AppendOne, Create, Fork, Life, NewStream, SettingsPatch, StreamAppend, StreamRefused,
+};
+use tideline_wire::durable::{JSON, OCTETS, Part, entry, kind, messages};
+use tideline_wire::messages::message;
+use tideline_wire::timelines::timeline;
+use tideline_wire::{Entry, Failure, Method, Reason, Request};
+
+/// What a PUT asks for.
+struct Config {
+    content_type: Option<String>,
+    closed: bool,
+    life: Life,
+    fork: Option<Fork>,
+}
+
+impl Config {
+    fn read(headers: &HeaderMap) -> Result<Config, Refused> {
+        Ok(Config {
+            content_type: headers::content_type(headers)?,
+            closed: headers::closes(headers),
+            life: headers::life(headers)?,
+            fork: headers::fork(headers)?,
+        })
+    }
+
+    /// The answer if the stream is there. A fork that does not say its content type and its end means any.
+    fn found(&self, known: &Known) -> Result<Answer, Refused> {
+        let said = self.content_type.as_deref();
+        let said = said.or_else(|| Some(OCTETS).filter(|_| self.fork.is_none()));
+        let is_other = |said: &str| kind(said) != kind(&known.content_type);
+        let says_life = self.fork.is_none() || self.life != Life::default();
+        let differs = if said.is_some_and(is_other) {
+            "has another content type"
+        } else if self.fork.clone().unwrap_or_default() != known.fork {
+            "is a fork of another place, or none"
+        } else if known.closed != self.closed {
+            match known.closed {
+                true => "is closed",
+                false => "is open",
+            }
+        } else if says_life && self.life != known.life {
+            "lives by another time"
+        } else {
+            return Ok(made(StatusCode::OK, known));
+        };
+        let why = format!("the stream is there, and {differs}");
+        Err(say(StatusCode::CONFLICT, &why).into())
+    }
+}
+
+/// The answer to a PUT.
+fn made(status: StatusCode, known: &Known) -> Answer {
+    let mut answer = empty(status);
+    say_type(&mut answer, &known.content_type);
+    say_next(&mut answer, known.head);
+    say_closed(&mut answer, known.closed);
+    answer
+}
+
+impl Asked {
+    async fn body(&self, request: &mut HttpRequest<Incoming>) -> Result<Body, Refused> {
+        let limits = &self.shared.options.limits;
+        let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
+        let holder = self.shared.per_client.holder(&self.caller.asker);
+        let read = body::read(request, bytes_max, holder, &self.shared).await;
+        read.map_err(|why| not_read(&why).into())
+    }
+
+    pub(super) async fn create(
+        &mut self,
+        request: &mut HttpRequest<Incoming>,
+    ) -> Result<Answer, Refused> {
+        let mut config = Config::read(request.headers())?;
+        let location = location(request);
+        let Body { bytes, share } = self.body(request).await?;
+        let source = self.source(&mut config).await?;
+        let content_type = config.content_type.clone();
+        let content_type = content_type.unwrap_or_else(|| OCTETS.to_owned());
+        let is_json = kind(&content_type) == JSON;
+        let parts = self.taken_apart(bytes, is_json)?;
+        let (inherited, messages) = match source {
+            Some(source) => (Some(source.inherited), source.messages),
+            None => (None, Vec::new()),
+        };
+        let (first, bytes) = self.first(messages, parts, is_json)?;
+        let create = timeline::Create {
+            timeline: self.name.clone(),
+            meta: None,
+            settings: None,
+            members: Vec::new(),
+            epoch: None,
+        };
+        let noted = self.noted(&Request::TimelineCreate(Box::new(create)));
+        let new = NewStream {
+            create: Create {
+                target: self.target(Method::TimelineCreate),
+                meta: vec![(CONTENT.to_owned(), Value::String(content_type))],
+                settings: SettingsPatch::default(),
+                members: Vec::new(),
+                implicit: false,
+            },
+            first,
+            closed: config.closed,
+            life: config.life,
+            inherited,
+        };
+        let timelines = self.shared.timelines.clone();
+        let creating = async move { timelines.create_stream(new).await };
+        let done = self.change(Method::TimelineCreate, bytes, noted, creating);
+        let (stream, created) = done.await?;
+        drop(share);
+        let known = Known::from(stream);
+        if !created {
+            return config.found(&known);
+        }
+        let mut answer = made(StatusCode::CREATED, &known);
+        if let Some(location) = location {
+            answer.headers_mut().insert(LOCATION, location);
+        }
+        Ok(answer)
+    }
+
+    /// The source of a fork that is to be made. What the fork does not say of itself is as there.
+    async fn source(&self, config: &mut Config) -> Result<Option<Source>, Refused> {
+        let may_make = self.may_make();
+        if may_make.is_ok() && self.has_forks().await? {
+            let why = "the stream is deleted, and its name is kept for its forks";
+            return Err(Refused::Says(StatusCode::CONFLICT, why));
+        }
+        let Some(fork) = config.fork.clone() else {
+            return Ok(None);
+        };
+        match self.known(Method::TimelineCreate).await {
+            // One that is there is compared, whatever has become of its source.
+            Ok(known) => return Err(config.found(&known)?.into()),
+            Err(failure) if failure.reason == Reason::TimelineNotFound => may_make?,
+            Err(failure) => return Err(failure.into()),
+        }
+        let source = self.inherit(fork).await?;
+        let content_type = &source.known.content_type;
+        let said = config
+            .content_type
+            .get_or_insert_with(|| content_type.clone());
+        if kind(said) != kind(content_type) {
+            let why = "the source has another content type";
+            return Err(Refused::Says(StatusCode::CONFLICT, why));
+        }
+        if config.life == Life::default() {
+            config.life = source.known.life;
+        }
+        let of = self.about(source.inherited.fork.source.clone());
+        let of = of.target(Method::MessageRange);
+        let noting = self.shared.timelines.note_fork(of, self.name.clone());
+        let noted = self.admitted.perform(Does::Changes, noting).await?;
+        noted.map_err(refusal)?;
+        Ok(Some(source))
+    }
+
+    /// Whether the caller may make a stream of this name, by the name.
+    fn may_make(&self) -> Result<(), Failure> {
+        let asker = self.caller.asking(Method::TimelineCreate);
+        match asker.decide(asker.rights(self.name.as_bytes(), Membership::default())) {
+            Decision::Allowed => Ok(()),
+            Decision::Forbidden => Err(Reason::Forbidden.into()),
+            Decision::Hidden => Err(Reason::TimelineNotFound.into()),
+        }
+    }
+
+    /// The first messages of a stream: those of its source and its own, and how many bytes the own ones are.
+    fn first(
+        &self,
+        messages: Vec<AppendOne>,
+        parts: Vec<Bytes>,
+        is_json: bool,
+    ) -> Result<(Option<Append>, usize), Refused> {
+        let (own, bytes) = match parts.is_empty() {
+            true => (self.nothing(), 0),
+            false => self.batch(parts, is_json)?,
+        };
+        let needs = match own.messages.is_empty() {
+            true => Method::TimelineCreate,
+            false => Method::MessageAppendBatch,
+        };
+        let mut first = of_batch(&self.caller, own);
+        first.asker = self.caller.asking(needs);
+        first.messages.splice(0..0, messages);
+        let first = Some(first).filter(|first| !first.messages.is_empty());
+        Ok((first, bytes))
+    }
+
+    pub(super) async fn append(
+        &mut self,
+        request: &mut HttpRequest<Incoming>,
+    ) -> Result<Answer, Refused> {
+        let mut asked = headers::append(request.headers())?;
+        let said = text_of(request.headers(), "content-type").map(kind);
+        let Body { bytes, share } = self.body(request).await?;
+        let known = self.known(Method::MessageAppend).await?;
+        let is_empty = bytes.is_empty();
+        if is_empty && !asked.closes {
+            return bad("there is nothing to append");
+        }
+        if known.closed && asked.producer.is_none() && !is_empty {
+            return Err(refused(StreamRefused::Closed(known.head), &asked).into());
+        }
+        asked.is_other = !is_empty && said.as_ref() != Some(&kind(&known.content_type));
+        let (batch, bytes) = match is_empty || asked.is_other {
+            true => (self.nothing(), 0),
+            false => {
+                let parts = self.taken_apart(bytes, known.is_json())?;
+                if parts.is_empty() {
+                    return bad("an empty array appends nothing");
+                }
+                self.batch(parts, known.is_json())?
+            }
+        };
+        let append = of_batch(&self.caller, batch.clone());
+        let noted = self.noted(&Request::MessageAppendBatch(batch));
+        let append = Append {
+            epoch: Some(known.epoch),
+            ..append
+        };
+        let (timelines, trace) = (self.shared.timelines.clone(), self.caller.trace);
+        let of_stream = asked.clone();
+        let appending = async move { timelines.append_to_stream(append, trace, of_stream).await };
+        let done = self.change(Method::MessageAppendBatch, bytes, noted, appending);
+        let done = done.await?;
+        drop(share);
+        let done = match done {
+            Err(StreamRefused::OtherType) if said.is_none() => return bad("say the Content-Type"),
+            done => done.map_err(|why| refused(why, &asked))?,
+        };
+        let is_news = asked.producer.is_some() && !done.duplicate && !is_empty;
+        let mut answer = empty(match is_news {
+            true => StatusCode::OK,
+            false => StatusCode::NO_CONTENT,
+        });
+        say_next(&mut answer, done.head);
+        say_closed(&mut answer, done.closed);
+        if let (Some(producer), Some(seq)) = (&asked.producer, done.seq) {
+            say_number(&mut answer, "producer-epoch", producer.epoch);
+            say_number(&mut answer, "producer-seq", seq);
+        }
+        Ok(answer)
+    }
+
+    /// Messages of one commit, and how many bytes they are.
+    fn batch(
+        &self,
+        parts: Vec<Bytes>,
+        is_json: bool,
+    ) -> Result<(message::AppendBatch, usize), Refused> {
+        let limits = &self.shared.options.limits;
+        let bytes: usize = parts.iter().map(Bytes::len).sum();
+        let mut batch = self.nothing();
+        let append = uuid::Uuid::new_v4().simple().to_string();
+        let count = parts.len() as u64;
+        for (number, data) in (1..).zip(parts) {
+            let part = Part {
+                append: &append,
+                number,
+                count,
+            };
+            batch.messages.push(message::BatchMessage {
+                entry: Entry::from(entry(&self.name, data, is_json, limits)?),
+                message_id: (count > 1).then(|| part.to_string()),
+                open: None,
+                expires_in_ms: None,
+            });
+        }
+        Ok((tideline_wire::checked(batch, limits)?, bytes))
+    }
+
+    fn taken_apart(&self, body: Vec<u8>, is_json: bool) -> Result<Vec<Bytes>, Refused> {
+        if body.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !is_json {
+            return Ok(vec![Bytes::from(body)]);
+        }
+        let max = self.shared.options.limits.batch_messages_max;
+        let messages = messages(&body, usize::try_from(max).unwrap_or(usize::MAX));
+        messages.map_or_else(|| bad("the body is not JSON"), Ok)
+    }
+
+    fn nothing(&self) -> message::AppendBatch {
+        message::AppendBatch {
+            timeline: self.name.clone(),
+            messages: Vec::new(),
+            expect_head: None,
+            create: false,
+            epoch: None,
+        }
+    }
+}
+
+fn bad<T>(why: &'static str) -> Result<T, Refused> {
+    Err(Refused::Says(StatusCode::BAD_REQUEST, why))
+}
+
+/// Why a stream took nothing, as the protocol says it.
+fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
+    let (status, text) = match why {
+        StreamRefused::Closed(_) => (StatusCode::CONFLICT, "the stream is closed"),
+        StreamRefused::StaleEpoch(_) => (
+            StatusCode::FORBIDDEN,
+            "a producer of this ID has come with a higher epoch",
+        ),
+        StreamRefused::Gap(_) => (
+            StatusCode::CONFLICT,
+            "appends of this producer before this one are missing",
+        ),
+        StreamRefused::NotFirst => (
+            StatusCode::BAD_REQUEST,
+            "a producer begins each epoch with Producer-Seq 0",
+        ),
+        StreamRefused::OtherType => (StatusCode::CONFLICT, "the stream has another content type"),
+        StreamRefused::SeqNotAbove => (
+            StatusCode::CONFLICT,
+            "Stream-Seq is not above that of the last append",
+        ),
+    };
+    let mut answer = say(status, text);
+    match why {
+        StreamRefused::Closed(head) => {
+            say_next(&mut answer, head);
+            say_closed(&mut answer, true);
+        }
+        StreamRefused::StaleEpoch(epoch) => say_number(&mut answer, "producer-epoch", epoch),
+        StreamRefused::Gap(expected) => {
+            say_number(&mut answer, "producer-expected-seq", expected);
+            let received = asked.producer.as_ref().map_or(0, |producer| producer.seq);
+            say_number(&mut answer, "producer-received-seq", received);
+        }
+        StreamRefused::NotFirst | StreamRefused::OtherType | StreamRefused::SeqNotAbove => {}
+    }
+    answer
+}
+
+/// Where the stream is, as its maker called it.
+fn location(request: &HttpRequest<Incoming>) -> Option<HeaderValue> {
+    let host = text_of(request.headers(), HOST.as_str())?;
+    HeaderValue::from_str(&format!("http://{host}{}", request.uri().path())).ok()
+}
