@@ -285,8 +285,7 @@ keys! {
         /// A client that is behind for longer is closed with 4000. In ms.
         slow_consumer_ms: u64 = 60_000, 100 to 3_600_000;
         /// Time for one message of a WebSocket, from its first byte to its last (then it is closed with 4003), for the
-        /// body of an HTTP request (then 408), and for each MiB of a response. A request's head has 10 s of it at most.
-        /// In ms.
+        /// body of an HTTP request (then 408), and for each MiB of a response. Of it, a request's head has 10 s. In ms.
         request_ms_max: u64 = 30_000, 100 to 600_000;
         /// Bytes that all connections together may hold of requests that come in or are not answered yet, up to 16 KiB
         /// of each left out; at it large requests get 503, or a WebSocket is closed with 1013.
@@ -294,8 +293,7 @@ keys! {
         /// Bytes that all connections together may hold of answers that their clients have not read, up to 16 KiB of
         /// each left out; at it large reads get 503, and WebSockets that do not read are closed with 4000.
         answers_bytes_max: usize = 536_870_912, 134_217_728 to 1_099_511_627_776;
-        /// Bytes that the system may keep for a client that does not read; more is faster over a long way. 0 = the
-        /// system decides.
+        /// Bytes that the system may keep for a client that does not read; more is faster on long ways. 0 = its choice.
         socket_send_bytes: u32 = 262_144, 0 to 16_777_216;
     }
     "Centrifuge" {

@@ -65,6 +65,22 @@ def test_native_messages_and_those_of_streams_are_the_same(ask, client, name):
     assert json.loads(ask("GET", f"?offset={offset(2)}")[2]) == [{"n": 2, "text": "hi"}, "three"]
 
 
+def test_a_message_that_grows_is_the_end_until_it_is_whole(ask, client, name):
+    ask("PUT", body=b"[1]", headers=JSON)
+    grown = client.call("message.append", timeline=name, entry={"text": "a"}, open=True)["sequence"]
+    ask("POST", body=b"[2]", headers=JSON)
+    client.call("message.extend", timeline=name, sequence=grown, part=1, text="b")
+    status, headers, body = ask("GET")
+    assert json.loads(body) == [1] and headers["Stream-Next-Offset"] == offset(1) and headers["Stream-Up-To-Date"] == "true"
+    fork = {**JSON, "Stream-Forked-From": f"/v1/stream/{name}"}
+    assert ask("PUT", "-fork", headers=fork)[0] == 409
+    finish = {"timeline": name, "sequence": grown, "parts": 1, "outcome": "done"}
+    later = threading.Timer(0.3, lambda: client.call("message.finish", **finish))
+    later.start()
+    assert json.loads(ask("GET", f"?offset={offset(1)}&live=long-poll")[2]) == [{"text": "ab"}, 2]
+    later.join()
+
+
 def test_a_reader_waits_for_what_comes(ask, name):
     ask("PUT", headers=JSON)
     later = threading.Timer(0.3, lambda: ask("POST", body=b"[7]", headers=JSON))
