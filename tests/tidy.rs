@@ -121,7 +121,6 @@ const TOP_LEVEL: &[&str] = &[
     "CHANGELOG.md",
     "SECURITY.md",
     "LICENSE",
-    ".cargo",
     ".ci",
     "rustfmt.toml",
     "clippy.toml",
