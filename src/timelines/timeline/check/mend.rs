@@ -126,13 +126,7 @@ impl Mend {
             REACTIONS if !head.has_reactions() => {}
             OPEN if head.open == 0 => {}
             // The text of one that is closed is in its row.
-            PARTS => {
-                let last = to.saturating_add(1).min(head.last);
-                let open = growth::open_between(view, &self.name, &head, (from, last));
-                if let Some(last) = open.map_or(Some(last), |open| open.last().copied()) {
-                    self.floor = self.floor.max(last + 1);
-                }
-            }
+            PARTS => self.lose_parts(view, &head, (from, to)),
             REACTIONS | REACTION_SUMS | PINS | MARKS | OPEN => {
                 let to = to
                     .saturating_add(u64::from(table == REACTIONS))
@@ -172,6 +166,15 @@ impl Mend {
                 self.gone = Some("changes of members");
             }
             _ => {}
+        }
+    }
+
+    /// Loses the messages of which parts may be lost.
+    fn lose_parts(&mut self, view: &View, head: &HeadRow, (from, to): (u64, u64)) {
+        let last = to.saturating_add(1).min(head.last);
+        let open = growth::open_between(view, &self.name, head, (from, last));
+        if let Some(last) = open.map_or(Some(last), |open| open.last().copied()) {
+            self.floor = self.floor.max(last + 1);
         }
     }
 
