@@ -2,7 +2,7 @@
 //!
 //! Owns: the walk. Promises: it blocks for as long as its deadline lets it. Must not: wait, or read a row.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tantivy::Searcher;
 
@@ -10,7 +10,7 @@ use tideline_base::ids::TableId;
 use tideline_model::search::{Aggregates, Query};
 
 use crate::aggregate::Tree;
-use crate::collect::{Found, Hit, Order, Page, PageToken, Share, SortValue, Top};
+use crate::collect::{Found, Hit, Order, Page, PageToken, Share, SortValue, Top, lock};
 use crate::deadline::Deadline;
 use crate::index::layout::Layout;
 use crate::query::{Compiled, with_key};
@@ -56,8 +56,7 @@ impl Checked {
         top.tree = tree.map(|tree| Arc::new(Mutex::new(tree)));
         let mut found = searcher.search(&self.compiled, &top)?;
         if let (None, Some(tree)) = (found.short, &top.tree) {
-            let tree = tree.lock().unwrap_or_else(PoisonError::into_inner);
-            match tree.result() {
+            match lock(tree).result() {
                 Ok(aggregated) => found.aggregated = aggregated,
                 Err(short) => found.short = Some(short),
             }

@@ -258,25 +258,24 @@ impl Searches {
         let (layout, deadline) = (&checked.layout, &checked.deadline);
         let tree = Tree::new(layout, deadline, &searcher, &checked.aggregates)?;
         let run = move || checked.run(&searcher, share, tree);
-        let mut found = self.run(until, run).await;
-        if found
-            .as_ref()
-            .is_ok_and(|found| found.short == Some(Short::Damaged))
-        {
-            found = Err(Error::Unavailable("a text of a search index".to_owned()));
-        }
+        let found = self.run(until, run).await.and_then(|found| {
+            let refused = match found.short {
+                None => return Ok(found),
+                Some(Short::Damaged) => {
+                    let what = "a text of a search index".to_owned();
+                    return Err(Error::Unavailable(what));
+                }
+                Some(Short::Own) => Error::Search(InvalidSearch::Memory(OF_ONE_MAX >> 20)),
+                Some(Short::Groups) => Error::Search(InvalidSearch::Groups(GROUPS_ALL_MAX)),
+                Some(Short::All) => Error::Busy,
+            };
+            self.inner.figures.refused.increment(1);
+            Err(refused)
+        });
         if let Err(Error::Unavailable(_)) = &found {
             snapshot.fail();
         }
-        let found = found?;
-        let refused = match found.short {
-            None => return Ok(found),
-            Some(Short::Own) => Error::Search(InvalidSearch::Memory(OF_ONE_MAX >> 20)),
-            Some(Short::Groups) => Error::Search(InvalidSearch::Groups(GROUPS_ALL_MAX)),
-            Some(Short::All | Short::Damaged) => Error::Busy,
-        };
-        self.inner.figures.refused.increment(1);
-        Err(refused)
+        found
     }
 
     /// The rows of a page, as many as it may have bytes; and of how many hits these are.

@@ -20,7 +20,7 @@ use tideline_table::{Batch, Table, View, key_of};
 use crate::follow::since;
 use crate::index::document::{Item, newest};
 use crate::index::layout::{KEY, Layout, Placed, VERSION};
-use crate::index::{Broken, Index};
+use crate::index::{Broken, Index, key_in};
 use crate::searches::folder_of;
 
 /// A partition as it lies on disk.
@@ -213,10 +213,7 @@ fn sums_of(
         return Ok(());
     };
     for row in segment.doc_ids_alive() {
-        let mut key = Vec::new();
-        if let Some(ordinal) = keys.term_ords(row).next() {
-            keys.ord_to_bytes(ordinal, &mut key)?;
-        }
+        let key = key_in(&keys, row)?;
         if let Some(since_ms) = since_ms {
             if versions.first(row) >= Some(since_ms) {
                 sums.insert(key, 0);

@@ -15,8 +15,7 @@ use tideline_model::search::{
 use tideline_model::{Error, Value};
 
 use super::part::{Source, SourceKind};
-use super::{By, Counted, Key, Measuring, Node, Steps, Texts, Tree};
-use crate::aggregate::measure::Measured;
+use super::{By, Key, Measuring, Node, Steps, Texts, Tree};
 use crate::deadline::Deadline;
 use crate::index::layout::{Layout, Placed};
 use crate::query::compile;
@@ -45,10 +44,7 @@ impl Tree {
             searcher,
         };
         let mut root = node(&scope, None, asked)?;
-        root.groups.push(Counted { key: 0, rows: 0 });
-        for measure in &mut root.measures {
-            measure.of_groups.push(Measured::new(&measure.asked.kind));
-        }
+        root.add(0);
         Ok(Some(Tree { root, groups: 0 }))
     }
 }

@@ -6,13 +6,13 @@
 use std::collections::HashSet;
 
 use tideline_model::Value;
-use tideline_model::search::{MeasureKind, Measured as Result};
+use tideline_model::search::{MeasureKind, Measured};
 
 use super::part::Number;
 use crate::collect::{Share, Short};
 
-/// See the top.
-pub(super) enum Measured {
+/// What the values of a group have come to.
+pub(super) enum Tally {
     Avg { count: u64, sum: f64 },
     Max(Option<f64>),
     Min(Option<f64>),
@@ -26,37 +26,37 @@ pub(super) enum Measured {
 const DISTINCT_BYTES: usize = 32;
 const VALUE_BYTES: usize = 16;
 
-impl Measured {
-    pub(super) fn new(kind: &MeasureKind) -> Measured {
+impl Tally {
+    pub(super) fn new(kind: &MeasureKind) -> Tally {
         match kind {
-            MeasureKind::Avg => Measured::Avg { count: 0, sum: 0.0 },
-            MeasureKind::Max => Measured::Max(None),
-            MeasureKind::Min => Measured::Min(None),
-            MeasureKind::Sum => Measured::Sum(0.0),
-            MeasureKind::Count => Measured::Count(0),
-            MeasureKind::DistinctCount => Measured::Distinct(HashSet::new()),
-            MeasureKind::Percentiles(_) => Measured::Percentiles(Vec::new()),
+            MeasureKind::Avg => Tally::Avg { count: 0, sum: 0.0 },
+            MeasureKind::Max => Tally::Max(None),
+            MeasureKind::Min => Tally::Min(None),
+            MeasureKind::Sum => Tally::Sum(0.0),
+            MeasureKind::Count => Tally::Count(0),
+            MeasureKind::DistinctCount => Tally::Distinct(HashSet::new()),
+            MeasureKind::Percentiles(_) => Tally::Percentiles(Vec::new()),
         }
     }
 
     /// One more value.
-    pub(super) fn add(&mut self, value: Number, share: &Share) -> std::result::Result<(), Short> {
+    pub(super) fn add(&mut self, value: Number, share: &Share) -> Result<(), Short> {
         let number = value.number;
         match self {
-            Measured::Avg { count, sum } => {
+            Tally::Avg { count, sum } => {
                 *count += 1;
                 *sum += number;
             }
-            Measured::Max(max) => *max = Some(max.map_or(number, |max| max.max(number))),
-            Measured::Min(min) => *min = Some(min.map_or(number, |min| min.min(number))),
-            Measured::Sum(sum) => *sum += number,
-            Measured::Count(count) => *count += 1,
-            Measured::Distinct(values) => {
+            Tally::Max(max) => *max = Some(max.map_or(number, |max| max.max(number))),
+            Tally::Min(min) => *min = Some(min.map_or(number, |min| min.min(number))),
+            Tally::Sum(sum) => *sum += number,
+            Tally::Count(count) => *count += 1,
+            Tally::Distinct(values) => {
                 if values.insert(value.key) {
                     share.take(DISTINCT_BYTES)?;
                 }
             }
-            Measured::Percentiles(values) => {
+            Tally::Percentiles(values) => {
                 values.push(number);
                 share.take(VALUE_BYTES)?;
             }
@@ -65,20 +65,18 @@ impl Measured {
     }
 
     #[allow(clippy::cast_precision_loss)] // means are doubles
-    pub(super) fn result(&self, kind: &MeasureKind, is_whole: bool) -> Result {
-        let or_nothing = |number: Option<f64>| number.map_or(Result::Nothing, Result::Number);
+    pub(super) fn result(&self, kind: &MeasureKind, is_whole: bool) -> Measured {
+        let or_nothing = |number: Option<f64>| number.map_or(Measured::Nothing, Measured::Number);
         match (self, kind) {
-            (Measured::Avg { count, sum }, _) => {
-                or_nothing((*count > 0).then(|| sum / *count as f64))
+            (Tally::Avg { count, sum }, _) => or_nothing((*count > 0).then(|| sum / *count as f64)),
+            (Tally::Max(number) | Tally::Min(number), _) => or_nothing(*number),
+            (Tally::Sum(sum), _) => Measured::Number(*sum),
+            (Tally::Count(count), _) => Measured::Count(*count),
+            (Tally::Distinct(values), _) => Measured::Count(values.len() as u64),
+            (Tally::Percentiles(values), MeasureKind::Percentiles(asked)) => {
+                Measured::Percentiles(percentiles(values, asked, is_whole))
             }
-            (Measured::Max(number) | Measured::Min(number), _) => or_nothing(*number),
-            (Measured::Sum(sum), _) => Result::Number(*sum),
-            (Measured::Count(count), _) => Result::Count(*count),
-            (Measured::Distinct(values), _) => Result::Count(values.len() as u64),
-            (Measured::Percentiles(values), MeasureKind::Percentiles(asked)) => {
-                Result::Percentiles(percentiles(values, asked, is_whole))
-            }
-            (Measured::Percentiles(_), _) => Result::Nothing,
+            (Tally::Percentiles(_), _) => Measured::Nothing,
         }
     }
 }

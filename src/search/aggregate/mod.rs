@@ -20,7 +20,7 @@ use tantivy::{DocId, SegmentReader};
 use tideline_model::search::{GROUPS_ALL_MAX, GroupBy, Measure};
 
 use crate::collect::{Share, Short};
-use measure::Measured;
+use measure::Tally;
 use part::{NodePart, Source};
 
 /// What a search computes.
@@ -73,7 +73,7 @@ struct Steps {
 struct Measuring {
     asked: Measure,
     source: Source,
-    of_groups: Vec<Measured>,
+    of_groups: Vec<Tally>,
     texts: Texts,
 }
 
@@ -111,16 +111,21 @@ impl Node {
         if *budget.groups > GROUPS_ALL_MAX {
             return Err(Short::Groups);
         }
-        let bytes = GROUP_BYTES + self.measures.len() * 2 * size_of::<Measured>();
+        let bytes = GROUP_BYTES + self.measures.len() * 2 * size_of::<Tally>();
         budget.share.take(bytes)?;
         let group = u32::try_from(self.groups.len()).map_err(|_| Short::Groups)?;
-        self.groups.push(Counted { key, rows: 0 });
+        self.add(key);
         self.inside.entry(parent).or_default().push(group);
         self.found.insert((parent, key), group);
-        for measure in &mut self.measures {
-            measure.of_groups.push(Measured::new(&measure.asked.kind));
-        }
         Ok(group)
+    }
+
+    /// One more group, without rows.
+    fn add(&mut self, key: u64) {
+        self.groups.push(Counted { key, rows: 0 });
+        for measure in &mut self.measures {
+            measure.of_groups.push(Tally::new(&measure.asked.kind));
+        }
     }
 
     /// A row is in one of its groups.

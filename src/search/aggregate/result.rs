@@ -12,7 +12,8 @@ use tideline_model::search::{
     Aggregated, GROUPS_MAX, Group, GroupBy, GroupKey, GroupKind, GroupOrder, GroupOrderBy, Measured,
 };
 
-use super::part::SourceKind;
+use super::measure::Tally;
+use super::part::{SourceKind, step_of};
 use super::{Key, Node, Tree};
 use crate::collect::Short;
 
@@ -38,7 +39,7 @@ impl Node {
             let is_whole = measure.source.kind == SourceKind::Integer;
             let result = match group {
                 Some(group) => measure.of_groups[group as usize].result(&asked.kind, is_whole),
-                None => super::Measured::new(&asked.kind).result(&asked.kind, is_whole),
+                None => Tally::new(&asked.kind).result(&asked.kind, is_whole),
             };
             (asked.name.clone(), asked.kind.clone(), result)
         });
@@ -87,7 +88,7 @@ impl Node {
             } => {
                 found.sort_by_key(|group| group.key);
                 if *least == 0 {
-                    let step = |number: f64| super::part::step_of(number, *interval);
+                    let step = |number: f64| step_of(number, *interval);
                     let of_range = range.map(|(from, to)| (step(from), step(to)));
                     let ends = found.first().zip(found.last());
                     let ends = ends.map(|(first, last)| (first.key, last.key));

@@ -13,7 +13,7 @@ pub(crate) const OF_ONE_MAX: usize = 64 << 20;
 /// What is asked of the caller's share at a time.
 const STEP: usize = 16 << 10;
 
-/// Which bound a search has met.
+/// Why a search ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Short {
     /// It asks for more than one may hold.

@@ -26,6 +26,7 @@ pub(crate) use token::{Page, PageToken};
 
 use crate::aggregate::{SegmentTree, Tree};
 use crate::deadline::Deadline;
+use crate::index::key_in;
 use crate::index::layout::KEY;
 
 /// What is collected.
@@ -74,11 +75,11 @@ pub(crate) struct Found {
     pub(crate) is_more: bool,
     /// What was computed of all that match.
     pub(crate) aggregated: Aggregated,
-    /// It could not hold all that it needs.
+    /// Why it ended early; `None` = it did not, but for its deadline.
     pub(crate) short: Option<Short>,
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -276,15 +277,10 @@ impl SegmentCollector for TopOfSegment {
 impl TopOfSegment {
     /// A row as it is outside of the segment.
     fn hit(&self, found: &Candidate) -> tantivy::Result<Hit> {
-        let mut key = Vec::new();
-        if let Some(keys) = &self.keys
-            && let Some(ordinal) = keys.term_ords(found.row).next()
-        {
-            keys.ord_to_bytes(ordinal, &mut key)?;
-        }
+        let key = self.keys.as_ref().map(|keys| key_in(keys, found.row));
         let values = self.parts.iter().zip(&found.ranks);
         Ok(Hit {
-            key,
+            key: key.transpose()?.unwrap_or_default(),
             values: values
                 .map(|(part, rank)| part.value_of(*rank))
                 .collect::<tantivy::Result<_>>()?,

@@ -14,13 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tantivy::collector::Count;
+use tantivy::columnar::BytesColumn;
 use tantivy::directory::MmapDirectory;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::error::DataCorruption;
 use tantivy::merge_policy::LogMergePolicy;
 use tantivy::query::EnableScoring;
 use tantivy::{
-    Directory as _, DocSet as _, Index as Engine, IndexMeta, IndexReader, IndexWriter,
+    Directory as _, DocId, DocSet as _, Index as Engine, IndexMeta, IndexReader, IndexWriter,
     ReloadPolicy, Searcher, TERMINATED, TantivyError,
 };
 
@@ -162,11 +163,7 @@ impl Index {
                 while rows.doc() != TERMINATED && keys.len() < most {
                     let row = rows.doc();
                     if alive.is_none_or(|alive| alive.is_alive(row)) {
-                        let mut key = Vec::new();
-                        if let Some(ordinal) = column.term_ords(row).next() {
-                            column.ord_to_bytes(ordinal, &mut key)?;
-                        }
-                        keys.push(key);
+                        keys.push(key_in(&column, row)?);
                     }
                     rows.advance();
                 }
@@ -275,6 +272,15 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| Some(entry.metadata().ok()?.len()));
     sizes.sum()
+}
+
+/// The encoded key of a row, from the column of keys of its segment.
+pub(crate) fn key_in(keys: &BytesColumn, row: DocId) -> io::Result<Vec<u8>> {
+    let mut key = Vec::new();
+    if let Some(ordinal) = keys.term_ords(row).next() {
+        keys.ord_to_bytes(ordinal, &mut key)?;
+    }
+    Ok(key)
 }
 
 /// Why an index that was open can't go on. The engine's threads report that they have ended, and not why: whether the
