@@ -12,6 +12,7 @@ use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
 use super::query::query;
+use super::refusal::within;
 use tideline_model::Value;
 use tideline_model::search::{
     AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregates, GROUPS_MAX, GroupBy,
@@ -246,13 +247,6 @@ fn order(sort: Option<proto::GroupBySort>, inner: &Aggregates) -> Result<Vec<Gro
         })
     });
     orders.collect()
-}
-
-fn within(what: &'static str, number: usize, low: usize, high: usize) -> Result<(), Failure> {
-    match (low..=high).contains(&number) {
-        true => Ok(()),
-        false => Err(InvalidSearch::Range(what, low, high).into()),
-    }
 }
 
 fn value(bytes: Option<Bytes>, field: &str) -> Result<Option<Value>, Failure> {

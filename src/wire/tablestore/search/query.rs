@@ -13,6 +13,7 @@ use super::super::fields::walk;
 use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
+use super::refusal::within;
 use tideline_model::Value;
 use tideline_model::search::{
     ASKED_BYTES_MAX, Bool, InvalidSearch, Match, MinimumMatch, Point, Query, QueryNodes,
@@ -168,9 +169,7 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
             // A corner costs as much as a part.
             nodes.more(many(&body, POINTS)?, depth)?;
             let message = proto::GeoPolygonQuery::decode(body)?;
-            if !(3..=CORNERS_MAX).contains(&message.points.len()) {
-                return Err(InvalidSearch::Range("points", 3, CORNERS_MAX).into());
-            }
+            within("points", message.points.len(), 3, CORNERS_MAX)?;
             let points = message.points.into_iter().map(|one| point(Some(one)));
             Query::GeoPolygon {
                 points: points.collect::<Result<_, _>>()?,

@@ -5,6 +5,19 @@
 use super::super::failure::{Code, Failure};
 use tideline_model::search::InvalidSearch;
 
+/// Refuses a number that is outside of its range.
+pub(super) fn within(
+    name: &'static str,
+    number: usize,
+    low: usize,
+    high: usize,
+) -> Result<(), Failure> {
+    match (low..=high).contains(&number) {
+        true => Ok(()),
+        false => Err(InvalidSearch::Range(name, low, high).into()),
+    }
+}
+
 impl From<InvalidSearch> for Failure {
     #[allow(clippy::too_many_lines)] // a line or two for each reason
     fn from(why: InvalidSearch) -> Failure {

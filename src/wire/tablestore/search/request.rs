@@ -12,6 +12,7 @@ use super::super::proto;
 use super::super::request::table::{missing, table_name};
 use super::aggregate::aggregates;
 use super::query::query;
+use super::refusal::within;
 use super::{schema, sort};
 use tideline_model::Error;
 use tideline_model::search::{
@@ -22,15 +23,15 @@ use tideline_model::search::{
 /// Columns of a row that are asked for by name.
 const NAMES_MAX: usize = 1_024;
 /// Rows of a page.
-const LIMIT_MAX: i32 = 1_000;
+const LIMIT_MAX: usize = 1_000;
 const LIMIT_DEFAULT: i32 = 10;
 /// Rows of a page and before it.
-const WINDOW_MAX: i32 = 100_000;
+const WINDOW_MAX: usize = 100_000;
 /// Rows of a step of a scan.
-const SCAN_LIMIT_MAX: i32 = 2_000;
+const SCAN_LIMIT_MAX: usize = 2_000;
 /// How long a scan is kept between two steps, seconds.
 const ALIVE_S_DEFAULT: i32 = 60;
-const ALIVE_S_MAX: i32 = 3_600;
+const ALIVE_S_MAX: usize = 3_600;
 /// A scan has one part.
 const SCAN_PARTS: i32 = 1;
 
@@ -159,8 +160,8 @@ impl SearchIn {
         if let Some((_, what)) = not_there.into_iter().find(|(part, _)| is_asked(part)) {
             return Err(unsupported(what));
         }
-        let limit = within("limit", asked.limit.unwrap_or(LIMIT_DEFAULT), 0, LIMIT_MAX)?;
-        let offset = within("offset", asked.offset.unwrap_or(0), 0, WINDOW_MAX)?;
+        let limit = count("limit", asked.limit.unwrap_or(LIMIT_DEFAULT), 0, LIMIT_MAX)?;
+        let offset = count("offset", asked.offset.unwrap_or(0), 0, WINDOW_MAX)?;
         within("offset + limit", offset + limit, 0, WINDOW_MAX)?;
         let token = asked.token.filter(|token| !token.is_empty());
         let sort = asked.sort.map(sort::sort).transpose()?;
@@ -173,8 +174,8 @@ impl SearchIn {
             aggregates: aggregates(asked.aggs, asked.group_bys)?,
             query: asked.query.as_ref().map_or(Ok(Query::All), query)?,
             sort,
-            offset: count(offset),
-            limit: count(limit),
+            offset,
+            limit,
             token: token.map(|token| token.to_vec()),
             total: match counts {
                 true => Total::All,
@@ -201,7 +202,6 @@ impl ScanIn {
         if id != 0 {
             return Err(InvalidSearch::ScanPart { id, parts }.into());
         }
-        let limit = asked.limit.unwrap_or(SCAN_LIMIT_MAX);
         let alive_s = asked.alive_time.unwrap_or(ALIVE_S_DEFAULT);
         let columns = columns(message.columns_to_get.unwrap_or_default())?;
         if columns == Columns::All {
@@ -210,8 +210,11 @@ impl ScanIn {
         let bytes = |bytes: Option<Bytes>| bytes.filter(|bytes| !bytes.is_empty());
         let scan = Scan {
             query: asked.query.as_ref().map_or(Ok(Query::All), query)?,
-            limit: count(within("limit", limit, 1, SCAN_LIMIT_MAX)?),
-            alive_ms: count(within("alive_time", alive_s, 1, ALIVE_S_MAX)?) as u64 * 1_000,
+            limit: match asked.limit {
+                Some(limit) => count("limit", limit, 1, SCAN_LIMIT_MAX)?,
+                None => SCAN_LIMIT_MAX,
+            },
+            alive_ms: count("alive_time", alive_s, 1, ALIVE_S_MAX)? as u64 * 1_000,
             session: bytes(message.session_id).map(|bytes| bytes.to_vec()),
             token: bytes(asked.token).map(|bytes| bytes.to_vec()),
             columns,
@@ -240,32 +243,24 @@ fn at_most(what: &'static str, most: usize, body: &[u8], path: &[u32]) -> Result
     }
     let mut found = 0;
     count(body, path, &mut found)?;
-    match found > most {
-        true => Err(InvalidSearch::Range(what, 0, most).into()),
-        false => Ok(()),
-    }
+    within(what, found, 0, most)
 }
 
 fn unsupported(what: &'static str) -> Failure {
     InvalidSearch::Unsupported(what).into()
 }
 
-fn within(name: &'static str, number: i32, low: i32, high: i32) -> Result<i32, Failure> {
-    match (low..=high).contains(&number) {
-        true => Ok(number),
-        false => Err(InvalidSearch::Range(name, count(low), count(high)).into()),
-    }
-}
-
-/// Of a number that is not below 0.
-fn count(number: i32) -> usize {
-    usize::try_from(number).unwrap_or(0)
+/// A number that is within its range.
+fn count(name: &'static str, given: i32, low: usize, high: usize) -> Result<usize, Failure> {
+    let number = usize::try_from(given).unwrap_or(usize::MAX);
+    within(name, number, low, high)?;
+    Ok(number)
 }
 
 fn timeout(timeout_ms: Option<i32>) -> Result<Option<u64>, Failure> {
-    let checked = timeout_ms.map(|ms| within("timeout_ms", ms, 0, i32::MAX));
-    let given = checked.transpose()?.filter(|ms| *ms > 0);
-    Ok(given.map(|ms| count(ms) as u64))
+    let given = timeout_ms.map(|ms| count("timeout_ms", ms, 0, i32::MAX as usize));
+    let given = given.transpose()?.filter(|ms| *ms > 0);
+    Ok(given.map(|ms| ms as u64))
 }
 
 fn time_to_live(seconds: i32) -> Result<i64, Failure> {

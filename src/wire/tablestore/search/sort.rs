@@ -8,6 +8,7 @@ use super::super::failure::Failure;
 use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
+use super::refusal::within;
 use tideline_model::search::{
     InvalidSearch, KEYWORD_BYTES_MAX, Missing, Point, SORTERS_MAX, Sort, SortMode, Sorter,
 };
@@ -17,9 +18,7 @@ pub(super) const POINTS_MAX: usize = 100;
 
 /// The order that a message gives.
 pub(super) fn sort(message: proto::Sort) -> Result<Sort, Failure> {
-    if message.sorter.len() > SORTERS_MAX {
-        return Err(InvalidSearch::Range("sorters", 0, SORTERS_MAX).into());
-    }
+    within("sorters", message.sorter.len(), 0, SORTERS_MAX)?;
     let sorters = message.sorter.into_iter().map(sorter);
     Ok(Sort {
         sorters: sorters.collect::<Result<_, _>>()?,
@@ -54,9 +53,7 @@ fn sorter(message: proto::Sorter) -> Result<Sorter, Failure> {
         }
         let points = by.points.iter().map(|point| Point::parse(point));
         let points = points.collect::<Result<Vec<_>, _>>()?;
-        if !(1..=POINTS_MAX).contains(&points.len()) {
-            return Err(InvalidSearch::Range("points", 1, POINTS_MAX).into());
-        }
+        within("points", points.len(), 1, POINTS_MAX)?;
         return Ok(Sorter::Geo {
             name: by.field_name.ok_or_else(missing)?,
             points,
