@@ -340,32 +340,19 @@ def transaction_writes(misuse, goes_on):
 
 def batches(misuse, goes_on):
     """The same row of 1 MB a hundred times in each BatchGetRow, eight at a time, read as it comes."""
-    client, batch = misuse.tables(), BatchGetRowRequest()
+    batch = BatchGetRowRequest()
     batch.add(TableInBatchGetRowItem(misuse.table, [key("large")] * 100, max_version=1))
-    body = encoded(client, "BatchGetRow", batch)
-
-    def begin():
-        one = misuse.raw()
-        one.sendall(request(client, "BatchGetRow", body))
-        one.settimeout(0.01)
-        return one
-
-    def hold(one):
-        if not one.recv(1 << 20):
-            raise EOFError
-
-    again(goes_on, begin, hold, count=8, pause=0)
+    repeated(misuse, goes_on, 8, "BatchGetRow", batch)
 
 
-def searches(misuse, goes_on, count=64):
-    """Pages of 300 rows, sorted 32 times by words of 4 KB: 40 MB each."""
+def repeated(misuse, goes_on, count, operation, *asked):
+    """The same request, `count` at a time; each answer is read as it comes."""
     client = misuse.tables()
-    page = SearchQuery(MatchAllQuery(), Sort([FieldSort("w")] * 32), limit=1_000)
-    body = encoded(client, "Search", misuse.table, SEARCHED, page, None, None, None)
+    body = encoded(client, operation, *asked)
 
     def begin():
         one = misuse.raw()
-        one.sendall(request(client, "Search", body))
+        one.sendall(request(client, operation, body))
         one.settimeout(0.01)
         return one
 
@@ -374,6 +361,12 @@ def searches(misuse, goes_on, count=64):
             raise EOFError
 
     again(goes_on, begin, hold, count=count, pause=0)
+
+
+def searches(misuse, goes_on, count=64):
+    """Pages of 300 rows, sorted 32 times by words of 4 KB: 40 MB each."""
+    page = SearchQuery(MatchAllQuery(), Sort([FieldSort("w")] * 32), limit=1_000)
+    repeated(misuse, goes_on, count, "Search", misuse.table, SEARCHED, page, None, None, None)
 
 
 def large_searches(misuse, goes_on):

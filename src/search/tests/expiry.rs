@@ -2,6 +2,7 @@
 //!
 //! Owns: a clock that is moved by hand. Must not: assert on time.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,20 @@ async fn live(bed: &Bed, options: OptionsUpdate) {
         ..TableUpdate::default()
     };
     bed.tables.update(TABLE, update).await.unwrap();
+}
+
+/// A bed with an index of rows that live for 100 s.
+async fn short_lived(folder: &Path, clock: &Arc<Clock>) -> Bed {
+    let bed = Bed::with(folder, MEMORY, Arc::clone(clock));
+    bed.create().await;
+    let put_only = OptionsUpdate {
+        allow_update: Some(false),
+        time_to_live_s: Some(100),
+        ..OptionsUpdate::default()
+    };
+    live(&bed, put_only).await;
+    bed.index().await;
+    bed
 }
 
 async fn live_in_index(bed: &Bed, seconds: i64) {
@@ -52,16 +67,8 @@ async fn what_has_expired_goes_out_of_an_index() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(Clock::fixed(1_700_000_000_000));
     let pass = |seconds: u64| clock.set(clock.now_ms() + 1_000 * seconds);
-    let mut bed = Bed::with(folder.path(), MEMORY, Arc::clone(&clock));
-    bed.create().await;
-    let put_only = OptionsUpdate {
-        allow_update: Some(false),
-        time_to_live_s: Some(100),
-        ..OptionsUpdate::default()
-    };
-    live(&bed, put_only).await;
-    bed.index().await;
-    let cells = || Some([("word", tideline_model::Value::Integer(1))].into());
+    let mut bed = short_lived(folder.path(), &clock).await;
+    let cells = || Some([("word", Value::Integer(1))].into());
     for number in 0..3 {
         bed.write(("a".to_owned(), number), cells()).await;
     }
@@ -93,20 +100,12 @@ async fn what_has_expired_goes_out_of_an_index() {
     bed.close().await;
 }
 
-/// A column that has expired is not asked for by the next look, though its row lives.
+/// A column that has expired is taken out of the index by the next look for such columns, though its row lives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_is_no_longer_found_by_a_column_that_has_expired() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(Clock::fixed(1_700_000_000_000));
-    let bed = Bed::with(folder.path(), MEMORY, Arc::clone(&clock));
-    bed.create().await;
-    let put_only = OptionsUpdate {
-        allow_update: Some(false),
-        time_to_live_s: Some(100),
-        ..OptionsUpdate::default()
-    };
-    live(&bed, put_only).await;
-    bed.index().await;
+    let bed = short_lived(folder.path(), &clock).await;
     let now_ms = i64::try_from(clock.now_ms()).unwrap();
     let of = |name: &str, version| PutCell {
         name: name.to_owned(),
