@@ -6,7 +6,7 @@
 // waits is bounded. Must not: append the message, which the outbox does.
 
 import { Breach, TidelineError } from "./errors.js";
-import { decode, encode, isCount, isObject } from "./values.js";
+import { decode, encode, isCount, isObject, textOf } from "./values.js";
 
 /** Letters (of UTF-16) that are joined to one part. */
 const PART_MAX = 8_192;
@@ -35,7 +35,7 @@ export class Answer {
   #end = null; // {params, stored, promise, resolve, reject}
   #over = null; // the error that all further writing gets
   #is_left = false; // of an earlier run: nobody writes any more
-  #heir = null; // who goes on with it
+  #heir = null; // the answer of this run that goes on with it
   #storing = false;
   #dropping = null; // a promise, while an answered part is being removed
   #asking = false;
@@ -115,7 +115,8 @@ export class Answer {
     try {
       const placed = (result) => this.#placed(result);
       const { duplicate } = await this.#client.outbox.append(this.timeline, entry, options, placed);
-      if (is_known) await this.#goOnBehind(duplicate ? left : null, duplicate);
+      if (is_known && duplicate) await this.#goOnBehind(left);
+      this.#last ??= 0;
       const { sequence, epoch } = this.#place;
       this.#opening.resolve({ sequence, epoch, text: this.#before, parts: this.#last });
       this.#pump();
@@ -125,15 +126,13 @@ export class Answer {
     }
   }
 
-  async #goOnBehind(left, is_there) {
+  /** Behind what the message has, when the parts that an earlier run left are answered. */
+  async #goOnBehind(left) {
     await left?.#settled.promise;
-    if (is_there) {
-      const message = await this.#get();
-      if (message.open !== true) throw closedError(message);
-      this.#answered = message.parts;
-      this.#before = typeof message.entry.text === "string" ? message.entry.text : "";
-    }
-    this.#last = this.#answered;
+    const message = await this.#get();
+    if (message.open !== true) throw closedError(message);
+    this.#last = this.#answered = message.parts;
+    this.#before = textOf(message);
   }
 
   /** Its newest form; asked again where the server can't answer now, or the connection ends before the answer. */
@@ -186,7 +185,7 @@ export class Answer {
   }
 
   closed(message) {
-    // What is asked is answered.
+    // A request that is on its way gets an answer that says the same.
     if (message.sequence === this.sequence && !this.#asking) this.#fail(closedError(message));
   }
 
@@ -237,8 +236,7 @@ export class Answer {
   }
 
   #drop(name) {
-    const { timeline, message_id } = this.#item(name);
-    return this.#client.store.removeFromOutbox({ timeline, message_id }).catch((error) => this.#client.failed(error));
+    return this.#client.store.removeFromOutbox(this.#item(name)).catch((error) => this.#client.failed(error));
   }
 
   /** The next part, or the end behind the last one. */

@@ -59,7 +59,7 @@ export class Answers {
     for (const answer of this.#all) answer.stop(error);
   }
 
-  /** A subscription was told that a message does not grow any more. */
+  /** A subscription has got the end of a message. */
   closed(timeline, message) {
     for (const answer of this.#all) if (answer.timeline === timeline) answer.closed(message);
   }

@@ -1,11 +1,11 @@
-// Messages that grow, to those who read them.
+// Messages that grow, as their readers have them.
 //
 // Owns: which messages of a timeline are open, with their parts, and what an app holds of one. Promises: a part goes
 // behind the text once, in order, and one that leaves a hole is a breach; an iterator gives the text whole, from its
 // beginning to the message's end, however late it is read. Must not: store or ask anything.
 
 import { Breach, TidelineError } from "./errors.js";
-import { check, grown, isNewer, newest } from "./values.js";
+import { check, grown, isNewer, newest, textOf } from "./values.js";
 
 /** How many messages a `subscribe` goes on with. */
 const PLACES_MAX = 64;
@@ -122,8 +122,6 @@ class Growth {
     for (const resolve of this.#waiters.splice(0)) resolve();
   }
 }
-
-const textOf = ({ entry }) => (typeof entry?.text === "string" ? entry.text : "");
 
 /** What an app was told of open messages. */
 export class Growths {

@@ -100,11 +100,11 @@ export function newest(copy, change) {
   return Object.keys(reactions).length ? { ...rest, change: change.change, reactions } : { ...rest, change: change.change };
 }
 
+/** The text of a message, "" if it has none. */
+export const textOf = ({ entry }) => (typeof entry?.text === "string" ? entry.text : "");
+
 /** An open message with the parts that came behind its text. */
-export const grown = (message, { parts, text }) => {
-  const before = typeof message.entry.text === "string" ? message.entry.text : "";
-  return { ...message, parts, entry: { ...message.entry, text: before + text } };
-};
+export const grown = (message, { parts, text }) => ({ ...message, parts, entry: { ...message.entry, text: textOf(message) + text } });
 
 /** The messages of a frame, all as they must be; else a breach. */
 export const checkedMessages = (messages) => each(messages, checkedMessage);
