@@ -141,6 +141,14 @@ def test_an_exception_of_on_refused_is_one_of_the_app():
     asyncio.run(run())
 
 
+def test_what_an_earlier_run_left_is_sent_in_its_order():
+    store, methods, sent = MemoryStore(), ["message.append", "reaction.add", "message.append"], []
+    for n, method in enumerate(methods):
+        store.add_outgoing(Outgoing("t", f"m{n}", {"timeline": "t", "message_id": f"m{n}"}, method))
+    Outbox(store, lambda outgoing, error: None, lambda: 0.0).connected(lambda method, params, answered: sent.append(method))
+    assert sent == methods
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_store_of_an_earlier_version_is_taken_over(tmp_path, version):
     file = tmp_path / "ann.db"

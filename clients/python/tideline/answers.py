@@ -199,9 +199,8 @@ class Answers:
         if error.reason == "unauthenticated":
             raise error
         if not error.retry:
-            is_held = writing.is_held
             self._give_up(writing, error)
-            if not is_held:
+            if not writing.is_held:
                 self._tell(replace(row, message_id=writing.message_id), error)
             return
 

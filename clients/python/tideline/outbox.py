@@ -56,7 +56,7 @@ class Outbox:
         self._ask: Ask | None = None
         self._has_user = True
         self._waiting: dict[Key, asyncio.Future[Any]] = {}
-        self._all: dict[Key, Outgoing] = {key_of(one): one for one in self.messages() + self.changes()}
+        self._all: dict[Key, Outgoing] = {key_of(one): one for one in store.outbox() if one.method in (APPEND, *CHANGES)}
         self._queue: deque[Outgoing] = deque()
         self._in_flight: set[Key] = set()
         #: Timelines of which a change is in flight.
