@@ -8,9 +8,9 @@ use crate::Value;
 /// What is computed of some rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aggregates {
-    /// One value each.
+    /// Each gives one value.
     pub metrics: Vec<Measure>,
-    /// Groups each.
+    /// Each gives groups.
     pub groups: Vec<GroupBy>,
 }
 
@@ -42,7 +42,7 @@ pub enum MeasureKind {
     Count,
     /// How many that differ.
     DistinctCount,
-    /// Those that so many percent are below.
+    /// The values that so many percent of all are below.
     Percentiles(Vec<f64>),
 }
 
@@ -86,7 +86,7 @@ pub enum GroupKind {
         interval: f64,
         /// What rows without a value count as.
         missing: Option<Value>,
-        /// Groups with fewer rows are left out; 0 = not even empty ones are.
+        /// Groups with fewer rows are left out; 0 = none is, and steps without rows are groups too.
         least: u64,
         /// Only values from the first to the second.
         range: Option<(f64, f64)>,
@@ -130,7 +130,7 @@ pub struct GroupOrder {
     pub is_desc: bool,
 }
 
-/// See [`GroupOrder`].
+/// What groups are compared by.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GroupOrderBy {
     /// Their keys.

@@ -33,7 +33,7 @@ pub(super) enum SourceKind {
     Point,
 }
 
-/// A value: what it is the same by, and as a number.
+/// A value: the key that equal values share, and the number that is computed with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
     pub(super) key: u64,

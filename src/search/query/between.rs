@@ -23,7 +23,7 @@ pub(super) struct Between {
     pub(super) deadline: Arc<Deadline>,
 }
 
-/// Rows of one step, and how much of a look at the clock it is.
+/// Rows of one step, and how many steps it is for the deadline.
 const STEP: DocId = 1_024;
 const EFFORT: u32 = 16;
 

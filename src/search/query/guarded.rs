@@ -1,11 +1,11 @@
 //! Queries into which the engine's shortcuts do not reach, and one that ends.
 //!
 //! Owns: three things that the engine does not get right. First: it asks an excluded query about each row that it
-//! comes to, also about rows before the one where the excluded query is, and before the one that the excluded query
-//! has named as its next. Phrases, and queries with several parts or ranges, take neither; in here they are not asked
-//! about such rows. Second: it takes the parts that match all rows out of a query, and their score with them; a part
-//! in here keeps its score. Third: it looks for the next phrase as long as there is none, whatever the time. Must not:
-//! decide which rows match.
+//! comes to, also about rows that the excluded query has passed, or has said to be before its next one. Phrases, and
+//! queries with several parts or ranges, answer that wrongly; a [`Guarded`] one is not asked about such rows. Second:
+//! it takes the parts that match all rows out of a query, and their score with them; a [`Guarded`] part keeps its
+//! score. Third: it looks for the next phrase as long as there is none, whatever the time; a [`Timed`] one ends. Must
+//! not: decide which rows match.
 
 use std::sync::Arc;
 

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_index_needs_the_logs_that_begin_behind_those_it_reads() {
-        // 0 was split into 1 and 2; 1 into 3 and 4; 5 was there from the begin.
+        // 0 was split into 1 and 2; 1 into 3 and 4; 5 was there from the start.
         let half = u64::MAX / 2;
         let share = |id, (first, last): (u64, u64), parents: &[u16], ends| Share {
             id: PartitionId(id),
