@@ -16,7 +16,8 @@ use super::super::http::body::Body;
 use super::super::http::respond::{Answer, empty, not_read, say};
 use super::fork::Source;
 use super::{
-    Asked, CONTENT, Known, Refused, headers, say_closed, say_next, say_number, say_type, text_of,
+    Asked, CONTENT, Known, Refused, bad, headers, say_closed, say_next, say_number, say_type,
+    text_of,
 };
 use tideline_model::Value;
 use tideline_model::access::{Decision, Membership};
@@ -90,7 +91,7 @@ impl Asked {
     }
 
     pub(super) async fn create(
-        &mut self,
+        &self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
         let mut config = Config::read(request.headers())?;
@@ -127,8 +128,7 @@ impl Asked {
             life: config.life,
             inherited,
         };
-        let timelines = self.shared.timelines.clone();
-        let creating = async move { timelines.create_stream(new).await };
+        let creating = self.shared.timelines.create_stream(new);
         let done = self.change(Method::TimelineCreate, bytes, noted, creating);
         let (stream, created) = done.await?;
         drop(share);
@@ -212,7 +212,7 @@ impl Asked {
     }
 
     pub(super) async fn append(
-        &mut self,
+        &self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
         let mut asked = headers::append(request.headers())?;
@@ -237,15 +237,11 @@ impl Asked {
                 self.batch(parts, known.is_json())?
             }
         };
-        let append = of_batch(&self.caller, batch.clone());
-        let noted = self.noted(&Request::MessageAppendBatch(batch));
-        let append = Append {
-            epoch: Some(known.epoch),
-            ..append
-        };
-        let (timelines, trace) = (self.shared.timelines.clone(), self.caller.trace);
-        let of_stream = asked.clone();
-        let appending = async move { timelines.append_to_stream(append, trace, of_stream).await };
+        let mut append = of_batch(&self.caller, batch);
+        append.epoch = Some(known.epoch);
+        let noted = self.noted(&Request::MessageAppendBatch(self.nothing()));
+        let (timelines, trace) = (&self.shared.timelines, self.caller.trace);
+        let appending = timelines.append_to_stream(append, trace, asked.clone());
         let done = self.change(Method::MessageAppendBatch, bytes, noted, appending);
         let done = done.await?;
         drop(share);
@@ -315,10 +311,6 @@ impl Asked {
             epoch: None,
         }
     }
-}
-
-fn bad<T>(why: &'static str) -> Result<T, Refused> {
-    Err(Refused::Says(StatusCode::BAD_REQUEST, why))
 }
 
 /// Why a stream took nothing, as the protocol says it.

@@ -59,9 +59,7 @@ impl Timelines {
         let partition = self.place(&source.timeline);
         let noting = self.submit(Purpose::Adds, partition, SMALL_BYTES, move |txn, site| {
             let (name, head, _) = site.enter(txn, &source)?;
-            if StreamRow::load(txn, &name, &head)?.is_over(txn.now_ms()) {
-                return Err(Error::TimelineNotFound);
-            }
+            StreamRow::living(txn, &name, &head, txn.now_ms())?;
             let others = forks_of(txn, &name)?;
             if others.len() >= FORKS_MAX && !others.contains(&fork) {
                 return Err(Error::TooMany {
