@@ -154,7 +154,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Whether the name of a stream that is gone is kept for its forks. Nobody learns it who may not read the name.
+    /// Whether the name of a stream that is gone is kept for its forks. `false` for a caller that may not read it.
     pub(super) async fn is_held(&self) -> Result<bool, Refused> {
         let asker = self.caller.asking(Method::MessageRange);
         if !asker.reads_by_name(self.name.as_bytes()) {
@@ -163,7 +163,7 @@ impl Asked {
         self.has_forks().await
     }
 
-    /// Whether the stream is gone, and forks of it live. The caller has seen that this may be told.
+    /// Whether the stream is gone, and forks of it live. For callers that have the right to learn it.
     pub(super) async fn has_forks(&self) -> Result<bool, Refused> {
         let looking = self.shared.timelines.has_forks(self.name.clone());
         let looked = self.admitted.perform(Does::Changes, looking).await?;

@@ -100,7 +100,7 @@ pub(super) fn life(headers: &HeaderMap) -> Result<Life, Refused> {
     }
 }
 
-/// Where a stream is to be forked; `None` = it is none.
+/// Where a stream is to be forked; `None` = it is to be no fork.
 pub(super) fn fork(headers: &HeaderMap) -> Result<Option<Fork>, Refused> {
     let (from, offset, sub) = (
         "stream-forked-from",

@@ -60,7 +60,7 @@ struct Known {
     closed: bool,
     life: Life,
     fork: Fork,
-    /// That it is used now is to be written.
+    /// This use of it is to be written.
     renew: bool,
 }
 
@@ -221,7 +221,7 @@ impl Asked {
         }
     }
 
-    /// Counts what comes of a request that is none of the native calls, as the one of its kind.
+    /// Counts the outcome of a request as one of this native method.
     fn counted(
         &self,
         method: Method,
@@ -262,7 +262,7 @@ impl Asked {
         Noted::of(&self.shared, &self.caller, request)
     }
 
-    /// Does a change that is none of the native calls, limited, counted and noted as the one of its kind.
+    /// Does a change, limited, counted and noted as a call of this native method.
     async fn change<T>(
         &self,
         method: Method,

@@ -1,7 +1,7 @@
 //! Reading a stream: a page behind an offset, and waiting for the next one.
 //!
-//! Owns: GET without events. Promises: a page is of one moment; whoever waits watches first and reads then, so nothing
-//! slips between; a wait ends in time. Must not: know how long a reader has been there.
+//! Owns: GET without events. Promises: a page is of one moment; a wait watches first and reads then, so nothing slips
+//! between; a wait ends in time. Must not: know how long a reader has been there.
 
 use std::sync::Arc;
 
@@ -208,7 +208,7 @@ impl Asked {
         }
     }
 
-    /// What there is behind a sequence, up to a page. What is live pays for its begin only.
+    /// What there is behind a sequence, up to a page. The limits count a live read once, when it begins.
     pub(super) async fn page(&self, known: &Known, after: u64) -> Result<Page, Refused> {
         let read = self.range(known, after + 1, None).await?;
         let mut page = read.map_err(|error| match error {

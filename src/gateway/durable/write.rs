@@ -47,7 +47,7 @@ impl Config {
         })
     }
 
-    /// The answer if the stream is there. A fork that does not say its content type and its end means any.
+    /// The answer if the stream is there. A fork that names no content type or no end fits any.
     fn found(&self, known: &Known) -> Result<Answer, Refused> {
         let said = self.content_type.as_deref();
         let said = said.or_else(|| Some(OCTETS).filter(|_| self.fork.is_none()));
@@ -143,7 +143,7 @@ impl Asked {
         Ok(answer)
     }
 
-    /// The source of a fork that is to be made. What the fork does not say of itself is as there.
+    /// The source of a fork that is to be made. What the request does not say of the fork is as in the source.
     async fn source(&self, config: &mut Config) -> Result<Option<Source>, Refused> {
         let may_make = self.may_make();
         if may_make.is_ok() && self.has_forks().await? {
@@ -179,7 +179,7 @@ impl Asked {
         Ok(Some(source))
     }
 
-    /// Whether the caller may make a stream of this name, by the name.
+    /// Whether the caller's rights on this name let it make a stream.
     fn may_make(&self) -> Result<(), Failure> {
         let asker = self.caller.asking(Method::TimelineCreate);
         match asker.decide(asker.rights(self.name.as_bytes(), Membership::default())) {
@@ -352,7 +352,7 @@ fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
     answer
 }
 
-/// Where the stream is, as its maker called it.
+/// The stream's URL, by the host that the request names.
 fn location(request: &HttpRequest<Incoming>) -> Option<HeaderValue> {
     let host = text_of(request.headers(), HOST.as_str())?;
     HeaderValue::from_str(&format!("http://{host}{}", request.uri().path())).ok()

@@ -19,13 +19,13 @@ use super::row::{Producer, ProducerRow, StreamRow};
 /// What an append to a stream says beside its messages.
 #[derive(Clone, Debug, Default)]
 pub struct StreamAppend {
-    /// Who appends.
+    /// `None` = the append has none, and its repeat is not known.
     pub producer: Option<Producer>,
     /// Refuse unless this is above that of the last append that said one; not empty.
     pub seq: Option<String>,
     /// Nothing can be appended afterwards.
     pub closes: bool,
-    /// The content is of another type than the stream's: it is refused, if not for what comes before that.
+    /// The content is of another type than the stream's: refused, unless an earlier check refuses it.
     pub is_other: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct StreamAppended {
     pub head: u64,
     /// The stream is closed.
     pub closed: bool,
-    /// It was taken before.
+    /// It is a repeat of one that was taken.
     pub duplicate: bool,
     /// The highest number of the producer that was taken.
     pub seq: Option<u64>,
@@ -136,7 +136,7 @@ impl Site {
     }
 }
 
-/// Whether an append is to be done; `false` = it was before.
+/// Whether an append is to be done; `false` = it is a repeat.
 fn decide(
     asked: &StreamAppend,
     (head, stream): (&HeadRow, &StreamRow),

@@ -1,8 +1,8 @@
 //! How long a stream lives, and its end.
 //!
 //! Owns: the time of its end, and the due row that leads there. Promises: it lives at least its time to live from its
-//! last use, and at most a tenth longer, so that reads need not each be written; a stream that is over is so from that
-//! moment, whether the timer has come or not. Must not: know what a use is.
+//! last use, and at most a tenth longer, so that not each read has to be written; it is over from that time on,
+//! whether the timer has come or not. Must not: know what a use is.
 
 use tideline_table::{ReadError, Source, Txn, delete};
 
