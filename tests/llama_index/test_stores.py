@@ -32,19 +32,14 @@ def named(server):
     return {"endpoint": server.origin, "access_key_id": "development", "access_key_secret": "development", "instance_name": "tideline"}
 
 
-def emptied(server):
-    """The tables of the stores, made before they are asked for: the stores sleep for five seconds after they make one."""
+@pytest.fixture
+def pairs(server):
+    """Its tables are made before it asks for them: the stores sleep for five seconds after they make one."""
     client = OTSClient(**{name.replace("endpoint", "end_point"): value for name, value in named(server).items()})
     for name in COLLECTIONS:
         if name in client.list_table():
             client.delete_table(name)
         client.create_table(TableMeta(name, [("pk", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
-    return client
-
-
-@pytest.fixture
-def pairs(server):
-    emptied(server)
     return TablestoreKVStore(**named(server))
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from client import Refused
+from client import Refused, until
 from guarded import token
 
 JSON = {"Content-Type": "application/json"}
@@ -29,6 +29,11 @@ def ask(server, name):
 
 def by(producer, epoch, seq):
     return {"Producer-Id": producer, "Producer-Epoch": str(epoch), "Producer-Seq": str(seq)}
+
+
+def allowed(*rules):
+    """A user with these rights, each on a name."""
+    return {"Authorization": f"Bearer {token('ben', rights=[{'on': on, 'allow': list(allow)} for on, allow in rules])}"}
 
 
 def offset(sequence):
@@ -125,7 +130,7 @@ def test_what_is_wrong_or_not_served_is_named(ask):
 
 def test_rights_are_those_of_the_timeline(guard, name):
     server = guard().start()
-    only = lambda *rights: {"Authorization": f"Bearer {token('ben', rights=[{'on': name, 'allow': list(rights)}])}"}
+    only = lambda *rights: allowed((name, rights))
     ask = lambda method, headers, body=None: server.http(method, f"/v1/stream/{name}", body, headers)[0]
     assert ask("PUT", JSON) == 401 and ask("GET", {}) == 401
     assert ask("PUT", {**JSON, **only("read")}) == 403
@@ -181,12 +186,6 @@ def test_producers_are_bounded(ask):
     answers = [ask("POST", body=b"1", headers={**JSON, **by(f"p{at}", 0, 0)})[0] for at in range(1_001)]
     assert answers == [200] * 1_000 + [413]
     assert ask("POST", body=b"1", headers={**JSON, **by("p0", 0, 1)})[0] == 200
-
-
-def until(holds):
-    """Waits until something holds."""
-    while not holds():
-        time.sleep(0.05)
 
 
 def test_a_stream_ends_when_nobody_has_used_it(ask, client, name, refused):
@@ -308,17 +307,16 @@ def test_forks_that_are_gone_make_room_for_others(ask, server, name, fork):
 
 def test_forks_need_rights_on_both(guard, name):
     server = guard().start()
-    on = lambda *rules: {"Authorization": f"Bearer {token('ben', rights=[{'on': on, 'allow': list(allow)} for on, allow in rules])}"}
     path, copy = f"/v1/stream/{name}", f"/v1/stream/{name}-fork"
-    assert server.http("PUT", path, b"1", {**JSON, **on((name, ["create", "append"]))})[0] == 201
-    ask = lambda *rules: server.http("PUT", copy, None, {"Stream-Forked-From": path, **on(*rules)})[0]
+    assert server.http("PUT", path, b"1", {**JSON, **allowed((name, ["create", "append"]))})[0] == 201
+    ask = lambda *rules: server.http("PUT", copy, None, {"Stream-Forked-From": path, **allowed(*rules)})[0]
     assert ask((f"{name}-fork", ["create", "read"])) == 404
     assert ask((name, ["read"]), (f"{name}-fork", ["read"])) == 403
     assert ask((name, ["read"]), (f"{name}-fork", ["create"])) == 201
-    assert server.http("GET", copy, None, on((f"{name}-fork", ["read"])))[2] == b"[1]"
-    assert server.http("DELETE", path, None, on((name, ["manage", "read"])))[0] == 204
-    assert server.http("GET", path, None, on((name, ["read"])))[0] == 410
-    assert server.http("GET", path, None, on(("other", ["read"])))[0] == 404
+    assert server.http("GET", copy, None, allowed((f"{name}-fork", ["read"])))[2] == b"[1]"
+    assert server.http("DELETE", path, None, allowed((name, ["manage", "read"])))[0] == 204
+    assert server.http("GET", path, None, allowed((name, ["read"])))[0] == 410
+    assert server.http("GET", path, None, allowed(("other", ["read"])))[0] == 404
 
 
 def produce(server, path, kills):
@@ -408,14 +406,13 @@ def test_a_long_array_is_refused_whole(ask):
 
 def test_who_has_no_rights_learns_of_no_stream_and_fills_no_forks(guard, name):
     server = guard().start()
-    on = lambda *rules: {"Authorization": f"Bearer {token('ben', rights=[{'on': on, 'allow': list(allow)} for on, allow in rules])}"}
     path, copy = f"/v1/stream/{name}", f"/v1/stream/{name}-fork"
     of = lambda headers: {"Stream-Forked-From": path, **headers}
-    reads, all_rights = on((name, ["read"])), on((f"{name}*", ["create", "append", "read", "manage"]))
+    reads, all_rights = allowed((name, ["read"])), allowed((f"{name}*", ["create", "append", "read", "manage"]))
     assert server.http("PUT", path, b"1", {**JSON, **all_rights})[0] == 201
     assert {server.http("PUT", f"{copy}{at}", None, of(reads))[0] for at in range(101)} == {404}
     assert server.http("PUT", copy, None, of(all_rights))[0] == 201
-    nothing = {**JSON, **on(("other", ["read"]))}
+    nothing = {**JSON, **allowed(("other", ["read"]))}
     assert server.http("PUT", path, b"1", nothing)[0] == server.http("PUT", f"{path}-none", b"1", nothing)[0] == 404
     assert server.http("DELETE", path, None, all_rights)[0] == 204
     assert server.http("PUT", path, b"1", nothing)[0] == 404 and server.http("PUT", path, b"1", {**JSON, **all_rights})[0] == 409

@@ -164,7 +164,7 @@ class TidelineSaver(BaseCheckpointSaver[int]):
                 yield key
 
     def _get(self, key: Key) -> CheckpointTuple | None:
-        # What is missing because the checkpoint is being deleted is not there when one looks again.
+        # If parts are missing because the checkpoint is being deleted, its row is gone at the second look.
         for is_last in (False, True):
             row = self._tables.get(self._tables.checkpoints, key)
             if row is None:
@@ -231,7 +231,7 @@ class TidelineSaver(BaseCheckpointSaver[int]):
     def _load(self, packed: bytes) -> Any:
         return self.serde.loads_typed(tuple(ormsgpack.unpackb(bytes(packed))))
 
-    # The SDK waits for its answers in threads of their own.
+    # The SDK's calls block, so they run in threads.
 
     async def aput(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions

@@ -9,8 +9,8 @@ use hyper::StatusCode;
 use super::super::dispatch::refusal;
 use super::super::dispatch::shape::page_bytes;
 use super::super::entrance::admitted::Does;
-use super::{Asked, Known, Refused};
-use tideline_timelines::timeline::{AppendOne, Fork, Inherited, Message, Range};
+use super::{Asked, Known, Refused, bad};
+use tideline_timelines::timeline::{AppendOne, Fork, Inherited, Message};
 use tideline_wire::durable::{Part, bytes_of, entry};
 use tideline_wire::{Method, Reason};
 
@@ -23,10 +23,6 @@ pub(super) struct Source {
 
 /// Messages that a fork may take over.
 const MESSAGES_MAX: u64 = 10_000;
-
-fn bad<T>(why: &'static str) -> Result<T, Refused> {
-    Err(Refused::Says(StatusCode::BAD_REQUEST, why))
-}
 
 impl Asked {
     /// Reads what a fork begins with.
@@ -94,19 +90,8 @@ impl Asked {
     async fn between(&self, known: &Known, end: u64) -> Result<Vec<Message>, Refused> {
         let mut all: Vec<Message> = Vec::new();
         while (all.len() as u64) < end + 1 - known.floor {
-            let range = Range {
-                asker: self.caller.asking(Method::MessageRange),
-                timeline: self.name.clone(),
-                from: Some(known.floor + all.len() as u64),
-                to: Some(end + 1),
-                limit: 1_000,
-                bytes_max: page_bytes(&self.shared.options.limits),
-                backward: false,
-                columns: None,
-                epoch: Some(known.epoch.clone()),
-            };
-            let reading = self.shared.timelines.range(range);
-            let page = self.admitted.perform(Does::Reads, reading).await?;
+            let from = known.floor + all.len() as u64;
+            let page = self.range(known, from, Some(end + 1)).await?;
             let page = page.map_err(refusal)?;
             let bytes: usize = all.iter().map(Message::json_bytes_max).sum();
             if page.head.floor > known.floor || page.messages.is_empty() {
@@ -169,7 +154,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Whether the name of a stream that is gone is kept for its forks. Nobody learns it who may not read the name.
+    /// Whether the name of a stream that is gone is kept for its forks. `false` for a caller that may not read it.
     pub(super) async fn is_held(&self) -> Result<bool, Refused> {
         let asker = self.caller.asking(Method::MessageRange);
         if !asker.reads_by_name(self.name.as_bytes()) {
@@ -178,7 +163,7 @@ impl Asked {
         self.has_forks().await
     }
 
-    /// Whether the stream is gone, and forks of it live. The caller has seen that this may be told.
+    /// Whether the stream is gone, and forks of it live. For callers that have the right to learn it.
     pub(super) async fn has_forks(&self) -> Result<bool, Refused> {
         let looking = self.shared.timelines.has_forks(self.name.clone());
         let looked = self.admitted.perform(Does::Changes, looking).await?;

@@ -2,16 +2,11 @@
 //!
 //! Owns: reading them. Promises: what is malformed is refused before anything is done. Must not: know a stream.
 
-use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 
-use super::{Refused, text_of};
+use super::{Refused, bad, text_of};
 use tideline_timelines::timeline::{Fork, Life, Producer, StreamAppend};
 use tideline_wire::durable::{Offset, kind, time_ms};
-
-fn bad<T>(why: &'static str) -> Result<T, Refused> {
-    Err(Refused::Says(StatusCode::BAD_REQUEST, why))
-}
 
 /// The content type that a request names; `None` = it names none.
 pub(super) fn content_type(headers: &HeaderMap) -> Result<Option<String>, Refused> {
@@ -92,11 +87,8 @@ pub(super) fn life(headers: &HeaderMap) -> Result<Life, Refused> {
     if ttl.is_some() && expires.is_some() {
         return bad("either Stream-TTL or Stream-Expires-At");
     }
-    let is_fit = |ttl: &&str| {
-        let is_number = ttl.bytes().all(|one| one.is_ascii_digit()) && ttl.len() <= 15;
-        is_number && is_plain(ttl)
-    };
-    let ttl_s = ttl.map(|ttl| Some(ttl).filter(is_fit)?.parse().ok());
+    let is_fit = |ttl: &&str| ttl.len() <= 15 && is_plain(ttl);
+    let ttl_s = ttl.map(|ttl| Some(ttl).filter(is_fit).and_then(number));
     let expires_at = expires.map(time_ms);
     match (ttl_s, expires_at) {
         (Some(None), _) => bad("Stream-TTL is a number of seconds in plain digits"),
@@ -108,7 +100,7 @@ pub(super) fn life(headers: &HeaderMap) -> Result<Life, Refused> {
     }
 }
 
-/// Where a stream is to be forked; `None` = it is none.
+/// Where a stream is to be forked; `None` = it is to be no fork.
 pub(super) fn fork(headers: &HeaderMap) -> Result<Option<Fork>, Refused> {
     let (from, offset, sub) = (
         "stream-forked-from",

@@ -13,14 +13,16 @@ mod write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::{Method as HttpMethod, Request as HttpRequest, StatusCode};
 
 use super::Shared;
 use super::dispatch::audit::Noted;
-use super::dispatch::{self, Caller, Work};
+use super::dispatch::{self, Caller};
 use super::entrance::admitted::{Admitted, Does};
 use super::entrance::door;
 use super::entrance::door::Visitor;
@@ -32,12 +34,13 @@ use tideline_model::Value;
 use tideline_timelines::timeline::{Error, Fork, Life, Stream, Target};
 use tideline_wire::durable::{JSON, kind, offset, time_text};
 use tideline_wire::timelines::timeline;
-use tideline_wire::{Failure, Method, Reason, Reply, Request};
+use tideline_wire::{Failure, Method, Reason, Request};
 
 /// Where streams are.
 pub(super) const STREAMS: &str = "/v1/stream/";
 
 /// A request about one stream.
+#[derive(Clone)]
 struct Asked {
     shared: Arc<Shared>,
     admitted: Arc<Admitted>,
@@ -57,7 +60,7 @@ struct Known {
     closed: bool,
     life: Life,
     fork: Fork,
-    /// That it is used now is to be written.
+    /// This use of it is to be written.
     renew: bool,
 }
 
@@ -106,6 +109,10 @@ enum Refused {
     Answer(Box<Answer>),
 }
 
+fn bad<T>(why: &'static str) -> Result<T, Refused> {
+    Err(Refused::Says(StatusCode::BAD_REQUEST, why))
+}
+
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Refused {
         Refused::Failure(failure)
@@ -136,13 +143,11 @@ pub(super) async fn serve(
     let policy = HeaderName::from_static("cross-origin-resource-policy");
     set(&mut answer, policy, "cross-origin");
     // What a stream holds is its writers': shown by a browser it must not run as the server's own.
-    let sandbox = HeaderName::from_static("content-security-policy");
-    set(&mut answer, sandbox, "sandbox; default-src 'none'");
-    let headers = answer.headers_mut();
-    let sniff = HeaderName::from_static("x-content-type-options");
-    headers.insert(sniff, HeaderValue::from_static("nosniff"));
-    if !headers.contains_key(CACHE_CONTROL) {
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let sandbox = "sandbox; default-src 'none'";
+    set(&mut answer, CONTENT_SECURITY_POLICY, sandbox);
+    set(&mut answer, X_CONTENT_TYPE_OPTIONS, "nosniff");
+    if !answer.headers().contains_key(CACHE_CONTROL) {
+        set(&mut answer, CACHE_CONTROL, "no-store");
     }
     answer
 }
@@ -165,13 +170,13 @@ async fn answer(
     caller.asker = admitted.asker().clone();
     caller.trace = trace_of(request);
     caller.address = shared.door.as_ref().map(|_| visitor.address);
-    let mut asked = Asked {
+    let asked = Asked {
         shared: Arc::clone(shared),
         admitted: Arc::new(admitted),
         caller,
         name,
     };
-    let again = asked.again();
+    let again = asked.clone();
     let answered = match method {
         HttpMethod::GET => {
             let counted = asked.counted(Method::MessageRange);
@@ -208,46 +213,15 @@ fn name(path: &str) -> Option<String> {
 }
 
 impl Asked {
-    /// The same stream for another look.
-    fn again(&self) -> Asked {
-        self.about(self.name.clone())
-    }
-
     /// Another stream, for the same caller.
     fn about(&self, name: String) -> Asked {
         Asked {
-            shared: Arc::clone(&self.shared),
-            admitted: Arc::clone(&self.admitted),
-            caller: self.caller.clone(),
             name,
+            ..self.clone()
         }
     }
 
-    /// Does a native call, counted as such.
-    async fn call(&mut self, request: Request, bytes: usize) -> Result<Reply, Failure> {
-        let (method, began) = (request.method(), Instant::now());
-        let does = match method.has_effect() {
-            true => Does::Changes,
-            false => Does::Reads,
-        };
-        self.admitted.begins(bytes)?;
-        let (shared, caller) = (&self.shared, &mut self.caller);
-        let work = async {
-            match dispatch::call(shared, caller, request) {
-                Work::Now(outcome) => outcome,
-                Work::Write(work) | Work::Read(work) | Work::Wait(work) => work.await,
-            }
-        };
-        let outcome = self.admitted.perform(does, Box::pin(work)).await;
-        let outcome = outcome.and_then(|outcome| outcome);
-        let counted = outcome.as_ref().map(|_| ());
-        shared
-            .counters
-            .count(Some(method), counted, began.elapsed());
-        outcome
-    }
-
-    /// Counts what comes of a request that is none of the native calls, as the one of its kind.
+    /// Counts the outcome of a request as one of this native method.
     fn counted(
         &self,
         method: Method,
@@ -288,7 +262,7 @@ impl Asked {
         Noted::of(&self.shared, &self.caller, request)
     }
 
-    /// Does a change that is none of the native calls, limited, counted and noted as the one of its kind.
+    /// Does a change, limited, counted and noted as a call of this native method.
     async fn change<T>(
         &self,
         method: Method,
@@ -326,15 +300,19 @@ impl Asked {
         Ok(answer)
     }
 
-    async fn delete(&mut self) -> Result<Answer, Refused> {
+    async fn delete(&self) -> Result<Answer, Refused> {
         let known = self.known(Method::TimelineDelete).await?;
-        let delete = timeline::Delete {
+        let mut target = self.target(Method::TimelineDelete);
+        target.epoch = Some(known.epoch);
+        let noted = self.noted(&Request::TimelineDelete(timeline::Delete {
             timeline: self.name.clone(),
-            epoch: Some(known.epoch),
-        };
-        match self.call(Request::TimelineDelete(delete), 0).await? {
-            Reply::TimelineDelete(done) if done.deleted => Ok(empty(StatusCode::NO_CONTENT)),
-            _ => Err(Refused::Says(StatusCode::NOT_FOUND, "no such stream")),
+            epoch: None,
+        }));
+        let deleting = async { self.shared.timelines.delete(target).await };
+        let deleted = self.change(Method::TimelineDelete, 0, noted, deleting);
+        match deleted.await? {
+            true => Ok(empty(StatusCode::NO_CONTENT)),
+            false => Err(Refused::Says(StatusCode::NOT_FOUND, "no such stream")),
         }
     }
 }
@@ -370,9 +348,4 @@ fn say_header(answer: &mut Answer, name: &'static str, value: &str) {
 /// A header that says something, as text.
 fn text_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// The bytes of an answer.
-fn whole(status: StatusCode, body: Bytes) -> Answer {
-    super::http::respond::full(status, tideline_wire::durable::OCTETS, body)
 }

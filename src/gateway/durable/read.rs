@@ -1,7 +1,7 @@
 //! Reading a stream: a page behind an offset, and waiting for the next one.
 //!
-//! Owns: GET without events. Promises: a page is of one moment; whoever waits watches first and reads then, so nothing
-//! slips between; a wait ends in time. Must not: know how long a reader has been there.
+//! Owns: GET without events. Promises: a page is of one moment; a wait watches first and reads then, so nothing slips
+//! between; a wait ends in time. Must not: know how long a reader has been there.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::wait::Wait;
 use super::super::entrance::admitted::Does;
 use super::super::entrance::door::other_rules;
-use super::super::http::respond::{Answer, empty, items, set};
-use super::{Asked, Known, Refused, live, say_closed, say_header, say_next, say_type, whole};
+use super::super::http::respond::{Answer, empty, full, items, set};
+use super::{Asked, Known, Refused, bad, live, say_closed, say_header, say_next, say_type};
 use bytes::Bytes;
 use tideline_base::decode::query;
 use tideline_timelines::feed::Mailbox;
-use tideline_timelines::timeline::{Error, Range};
-use tideline_wire::durable::{Offset, body, cursor};
-use tideline_wire::{Method, Reason};
+use tideline_timelines::timeline::{self, Error, Range};
+use tideline_wire::durable::{OCTETS, Offset, body, cursor};
+use tideline_wire::{Failure, Method, Reason};
 
 /// How a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,6 @@ struct Query {
 
 impl Query {
     fn read(text: &str) -> Result<Query, Refused> {
-        let bad = |why| Refused::Says(StatusCode::BAD_REQUEST, why);
         let mut read = Query {
             from: None,
             way: Way::Once,
@@ -70,22 +69,20 @@ impl Query {
         };
         for (name, value) in query::pairs(text) {
             match (name, value.as_deref()) {
-                ("offset", _) if read.from.is_some() => {
-                    return Err(bad("the offset is there twice"));
-                }
-                ("offset", value) => {
-                    let from = value.and_then(Offset::read);
-                    read.from = Some(from.ok_or_else(|| bad("no stream has given this offset"))?);
-                }
+                ("offset", _) if read.from.is_some() => return bad("the offset is there twice"),
+                ("offset", value) => match value.and_then(Offset::read) {
+                    None => return bad("no stream has given this offset"),
+                    from => read.from = from,
+                },
                 ("live", Some("long-poll")) => read.way = Way::Waits,
                 ("live", Some("sse")) => read.way = Way::Events,
-                ("live", _) => return Err(bad("live is long-poll or sse")),
+                ("live", _) => return bad("live is long-poll or sse"),
                 ("cursor", _) => read.cursor = value,
                 _ => {}
             }
         }
         match (read.from, read.way) {
-            (None, Way::Waits | Way::Events) => Err(bad("say the offset to go on from")),
+            (None, Way::Waits | Way::Events) => bad("say the offset to go on from"),
             _ => Ok(read),
         }
     }
@@ -148,7 +145,7 @@ impl Asked {
     }
 
     fn shown(&self, known: &Known, page: &Page) -> Answer {
-        let mut answer = whole(StatusCode::OK, page.body.clone());
+        let mut answer = full(StatusCode::OK, OCTETS, page.body.clone());
         say_type(&mut answer, &known.content_type);
         say_next(&mut answer, page.next);
         if page.is_up_to_date {
@@ -211,21 +208,9 @@ impl Asked {
         }
     }
 
-    /// What there is behind a sequence, up to a page. What is live pays for its begin only.
+    /// What there is behind a sequence, up to a page. The limits count a live read once, when it begins.
     pub(super) async fn page(&self, known: &Known, after: u64) -> Result<Page, Refused> {
-        let range = Range {
-            asker: self.caller.asking(Method::MessageRange),
-            timeline: self.name.clone(),
-            from: Some(after + 1),
-            to: None,
-            limit: PAGE_MESSAGES,
-            bytes_max: page_bytes(&self.shared.options.limits),
-            backward: false,
-            columns: None,
-            epoch: Some(known.epoch.clone()),
-        };
-        let reading = self.shared.timelines.range(range);
-        let read = self.admitted.perform(Does::Reads, reading).await?;
+        let read = self.range(known, after + 1, None).await?;
         let mut page = read.map_err(|error| match error {
             // The stream was made anew.
             Error::EpochChanged { .. } => Reason::TimelineNotFound.into(),
@@ -249,6 +234,28 @@ impl Asked {
             is_up_to_date: page.next.is_none() || grows,
             is_closed: page.closed && page.next.is_none() && !grows,
         })
+    }
+
+    /// Messages from a sequence on, up to a page or to before `to`.
+    pub(super) async fn range(
+        &self,
+        known: &Known,
+        from: u64,
+        to: Option<u64>,
+    ) -> Result<Result<timeline::Page, Error>, Failure> {
+        let range = Range {
+            asker: self.caller.asking(Method::MessageRange),
+            timeline: self.name.clone(),
+            from: Some(from),
+            to,
+            limit: PAGE_MESSAGES,
+            bytes_max: page_bytes(&self.shared.options.limits),
+            backward: false,
+            columns: None,
+            epoch: Some(known.epoch.clone()),
+        };
+        let reading = self.shared.timelines.range(range);
+        self.admitted.perform(Does::Reads, reading).await
     }
 }
 

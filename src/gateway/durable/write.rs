@@ -16,7 +16,8 @@ use super::super::http::body::Body;
 use super::super::http::respond::{Answer, empty, not_read, say};
 use super::fork::Source;
 use super::{
-    Asked, CONTENT, Known, Refused, headers, say_closed, say_next, say_number, say_type, text_of,
+    Asked, CONTENT, Known, Refused, bad, headers, say_closed, say_next, say_number, say_type,
+    text_of,
 };
 use tideline_model::Value;
 use tideline_model::access::{Decision, Membership};
@@ -46,7 +47,7 @@ impl Config {
         })
     }
 
-    /// The answer if the stream is there. A fork that does not say its content type and its end means any.
+    /// The answer if the stream is there. A fork that names no content type or no end fits any.
     fn found(&self, known: &Known) -> Result<Answer, Refused> {
         let said = self.content_type.as_deref();
         let said = said.or_else(|| Some(OCTETS).filter(|_| self.fork.is_none()));
@@ -90,7 +91,7 @@ impl Asked {
     }
 
     pub(super) async fn create(
-        &mut self,
+        &self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
         let mut config = Config::read(request.headers())?;
@@ -127,8 +128,7 @@ impl Asked {
             life: config.life,
             inherited,
         };
-        let timelines = self.shared.timelines.clone();
-        let creating = async move { timelines.create_stream(new).await };
+        let creating = self.shared.timelines.create_stream(new);
         let done = self.change(Method::TimelineCreate, bytes, noted, creating);
         let (stream, created) = done.await?;
         drop(share);
@@ -143,7 +143,7 @@ impl Asked {
         Ok(answer)
     }
 
-    /// The source of a fork that is to be made. What the fork does not say of itself is as there.
+    /// The source of a fork that is to be made. What the request does not say of the fork is as in the source.
     async fn source(&self, config: &mut Config) -> Result<Option<Source>, Refused> {
         let may_make = self.may_make();
         if may_make.is_ok() && self.has_forks().await? {
@@ -179,7 +179,7 @@ impl Asked {
         Ok(Some(source))
     }
 
-    /// Whether the caller may make a stream of this name, by the name.
+    /// Whether the caller's rights on this name let it make a stream.
     fn may_make(&self) -> Result<(), Failure> {
         let asker = self.caller.asking(Method::TimelineCreate);
         match asker.decide(asker.rights(self.name.as_bytes(), Membership::default())) {
@@ -212,7 +212,7 @@ impl Asked {
     }
 
     pub(super) async fn append(
-        &mut self,
+        &self,
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
         let mut asked = headers::append(request.headers())?;
@@ -237,15 +237,11 @@ impl Asked {
                 self.batch(parts, known.is_json())?
             }
         };
-        let append = of_batch(&self.caller, batch.clone());
-        let noted = self.noted(&Request::MessageAppendBatch(batch));
-        let append = Append {
-            epoch: Some(known.epoch),
-            ..append
-        };
-        let (timelines, trace) = (self.shared.timelines.clone(), self.caller.trace);
-        let of_stream = asked.clone();
-        let appending = async move { timelines.append_to_stream(append, trace, of_stream).await };
+        let mut append = of_batch(&self.caller, batch);
+        append.epoch = Some(known.epoch);
+        let noted = self.noted(&Request::MessageAppendBatch(self.nothing()));
+        let (timelines, trace) = (&self.shared.timelines, self.caller.trace);
+        let appending = timelines.append_to_stream(append, trace, asked.clone());
         let done = self.change(Method::MessageAppendBatch, bytes, noted, appending);
         let done = done.await?;
         drop(share);
@@ -317,10 +313,6 @@ impl Asked {
     }
 }
 
-fn bad<T>(why: &'static str) -> Result<T, Refused> {
-    Err(Refused::Says(StatusCode::BAD_REQUEST, why))
-}
-
 /// Why a stream took nothing, as the protocol says it.
 fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
     let (status, text) = match why {
@@ -360,7 +352,7 @@ fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
     answer
 }
 
-/// Where the stream is, as its maker called it.
+/// The stream's URL, by the host that the request names.
 fn location(request: &HttpRequest<Incoming>) -> Option<HeaderValue> {
     let host = text_of(request.headers(), HOST.as_str())?;
     HeaderValue::from_str(&format!("http://{host}{}", request.uri().path())).ok()

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use tideline_base::decode;
 
-/// The messages of a body: the elements of an array, of which more than `max` are as good as one more, or the one
-/// value. `None` = it is not JSON.
+/// The messages of a body: the elements of an array, or the one value. Of more than `max` elements it gives the first
+/// `max` and one more, enough to be refused. `None` = it is not JSON.
 #[must_use]
 pub fn messages(body: &[u8], max: usize) -> Option<Vec<Bytes>> {
     let is_array = body.trim_ascii_start().starts_with(b"[");

@@ -2,7 +2,7 @@
 //!
 //! Owns: how a timeline's sequences and messages are said in that protocol. Promises: offsets of one stream are in the
 //! order of their text; bytes come back as they came; what natively appended messages hold is shown as compact JSON.
-//! Must not: know HTTP's connections, or who asks.
+//! Must not: know HTTP's connections, or the caller.
 
 mod json;
 mod part;
@@ -42,7 +42,7 @@ pub enum Offset {
 }
 
 impl Offset {
-    /// Reads one; `None` = nobody gave it.
+    /// Reads one; `None` = no stream gave it.
     #[must_use]
     pub fn read(text: &str) -> Option<Offset> {
         match text {
@@ -113,15 +113,11 @@ pub fn body(all: &[Message], is_json: bool) -> Bytes {
     if is_json {
         out.push(b'[');
     }
-    let json_of = |message| bytes_of(message).map(as_json);
-    let of = |message| match is_json {
-        true => json_of(message),
-        false => bytes_of(message),
-    };
-    for data in all.iter().filter_map(of) {
+    for data in all.iter().filter_map(bytes_of) {
         if is_json && out.len() > 1 {
             out.push(b',');
         }
+        let data = if is_json { as_json(data) } else { data };
         out.extend_from_slice(&data);
     }
     if is_json {
@@ -130,7 +126,7 @@ pub fn body(all: &[Message], is_json: bool) -> Bytes {
     out.into()
 }
 
-/// JSON as it is; what is none, as natively published bytes may be, as base64 under `$binary`.
+/// JSON as it is; bytes that are no JSON, which can be published natively, as base64 under `$binary`.
 fn as_json(data: Bytes) -> Bytes {
     match decode::from_slice::<&RawValue>(&data) {
         Ok(_) => data,
@@ -169,7 +165,7 @@ pub struct Control {
     pub is_closed: bool,
 }
 
-/// How many bytes of a text are before a last character that is cut.
+/// How many bytes of a text come before its last character, if that is cut; else all.
 #[must_use]
 pub fn whole_text(data: &[u8]) -> usize {
     let last = data
@@ -180,8 +176,8 @@ pub fn whole_text(data: &[u8]) -> usize {
     data.len() - if is_cut { last.len() } else { 0 }
 }
 
-/// Events of a live read: the bytes, if there are any, and the control event behind them. Text that is not UTF-8 goes
-/// with the sign of replacement in place of what is none.
+/// Events of a live read: the bytes, if there are any, and the control event behind them. In a text U+FFFD replaces
+/// what is not UTF-8.
 #[must_use]
 pub fn events(data: &[u8], is_text: bool, control: &Control) -> Bytes {
     let mut out = String::new();

@@ -1,6 +1,6 @@
-//! Which message of an append one is.
+//! The place of a message among those of its append.
 //!
-//! Owns: message IDs that say so: `ds:APPEND:NUMBER/COUNT`. Promises: what is no such ID is none. Must not: make the
+//! Owns: message IDs that say it: `ds:APPEND:NUMBER/COUNT`. Promises: other IDs are read as `None`. Must not: make the
 //! append's name.
 
 use std::fmt;

@@ -4,9 +4,6 @@
 //! written in one closure with the messages; a refused append and a repeat write nothing. Must not: check names and
 //! sizes; the caller has.
 
-use std::future::Future;
-use std::sync::Arc;
-
 use tideline_base::faults::is_named;
 use tideline_base::trace::TraceParent;
 use tideline_table::{Purpose, Txn};
@@ -22,13 +19,13 @@ use super::row::{Producer, ProducerRow, StreamRow};
 /// What an append to a stream says beside its messages.
 #[derive(Clone, Debug, Default)]
 pub struct StreamAppend {
-    /// Who appends.
+    /// `None` = the append has none, and its repeat is not known.
     pub producer: Option<Producer>,
     /// Refuse unless this is above that of the last append that said one; not empty.
     pub seq: Option<String>,
     /// Nothing can be appended afterwards.
     pub closes: bool,
-    /// The content is of another type than the stream's: it is refused, if not for what comes before that.
+    /// The content is of another type than the stream's: refused, unless an earlier check refuses it.
     pub is_other: bool,
 }
 
@@ -39,7 +36,7 @@ pub struct StreamAppended {
     pub head: u64,
     /// The stream is closed.
     pub closed: bool,
-    /// It was taken before.
+    /// It is a repeat of one that was taken.
     pub duplicate: bool,
     /// The highest number of the producer that was taken.
     pub seq: Option<u64>,
@@ -66,12 +63,12 @@ type Outcome = Result<StreamAppended, StreamRefused>;
 
 impl Timelines {
     /// Appends to a timeline as a stream: the messages, if there are some, and what `asked` says, or nothing of it.
-    pub fn append_to_stream(
+    pub async fn append_to_stream(
         &self,
         append: Append,
         trace: Option<TraceParent>,
         asked: StreamAppend,
-    ) -> impl Future<Output = Result<Outcome, Error>> + Send + use<> {
+    ) -> Result<Outcome, Error> {
         let target = Target {
             timeline: append.timeline.clone(),
             epoch: append.epoch.clone(),
@@ -81,17 +78,15 @@ impl Timelines {
         let prepared = (count > 0).then(|| self.prepare(append, trace));
         let bytes = prepared.as_ref().map_or(SMALL_BYTES, Prepared::bytes);
         let partition = self.place(&target.timeline);
-        let metrics = Arc::clone(self.inner.partitions.metrics());
         let queued = self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
             site.append_to_stream(txn, &target, prepared, asked)
         });
-        async move {
-            let outcome = queued.await?;
-            if outcome.is_ok_and(|one| !one.duplicate) {
-                metrics.server.messages.increment(count);
-            }
-            Ok(outcome)
+        let outcome = queued.await?;
+        if outcome.is_ok_and(|one| !one.duplicate) {
+            let metrics = self.inner.partitions.metrics();
+            metrics.server.messages.increment(count);
         }
+        Ok(outcome)
     }
 }
 
@@ -106,12 +101,9 @@ impl Site {
         let name = Name::new(&target.timeline);
         let existing = HeadRow::load_to_write(txn, &name)?.filter(|head| !head.dropped);
         self.check_asker(txn, &name, existing.as_ref(), &target.asker, false)?;
-        self.check_epoch_or_create(&name, &existing, false, target.epoch.as_deref())?;
         let mut head = existing.ok_or(Error::TimelineNotFound)?;
-        let mut stream = StreamRow::load(txn, &name, &head)?;
-        if stream.is_over(txn.now_ms()) {
-            return Err(Error::TimelineNotFound);
-        }
+        self.check_epoch(&name, &head, target.epoch.as_deref())?;
+        let mut stream = StreamRow::living(txn, &name, &head, txn.now_ms())?;
         let known = match &asked.producer {
             Some(producer) => ProducerRow::load(txn, &name, &head, &producer.id)?,
             None => None,
@@ -144,7 +136,7 @@ impl Site {
     }
 }
 
-/// Whether an append is to be done; `false` = it was before.
+/// Whether an append is to be done; `false` = it is a repeat.
 fn decide(
     asked: &StreamAppend,
     (head, stream): (&HeadRow, &StreamRow),

@@ -5,7 +5,7 @@
 //! that no other stream takes it. Must not: read the source's messages; the caller copies them.
 //!
 //! The rows lie at the source and say only where to look: whether a fork lives is asked of the fork. One that leads to
-//! nothing does no harm, and is deleted by whoever finds it.
+//! nothing does no harm; a look that finds it deletes it.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ pub struct Inherited {
 
 /// Forks of a name that are remembered.
 pub const FORKS_MAX: usize = 100;
-/// Names that are looked at for a fork that lives; beyond that one is taken to.
+/// Names that are looked at for a fork that lives; beyond these, one is taken for living.
 const LOOKS_MAX: usize = 300;
 
 impl Timelines {
@@ -59,9 +59,7 @@ impl Timelines {
         let partition = self.place(&source.timeline);
         let noting = self.submit(Purpose::Adds, partition, SMALL_BYTES, move |txn, site| {
             let (name, head, _) = site.enter(txn, &source)?;
-            if StreamRow::load(txn, &name, &head)?.is_over(txn.now_ms()) {
-                return Err(Error::TimelineNotFound);
-            }
+            StreamRow::living(txn, &name, &head, txn.now_ms())?;
             let others = forks_of(txn, &name)?;
             if others.len() >= FORKS_MAX && !others.contains(&fork) {
                 return Err(Error::TooMany {

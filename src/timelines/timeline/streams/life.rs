@@ -1,10 +1,8 @@
 //! How long a stream lives, and its end.
 //!
 //! Owns: the time of its end, and the due row that leads there. Promises: it lives at least its time to live from its
-//! last use, and at most a tenth longer, so that reads need not each be written; a stream that is over is so from that
-//! moment, whether the timer has come or not. Must not: know what a use is.
-
-use std::future::Future;
+//! last use, and at most a tenth longer, so that not each read has to be written; it is over from that time on,
+//! whether the timer has come or not. Must not: know what a use is.
 
 use tideline_table::{ReadError, Source, Txn, delete};
 
@@ -49,6 +47,20 @@ impl Life {
 const SLACK: u64 = 10;
 
 impl StreamRow {
+    /// Reads it. One that is over is not found.
+    pub(super) fn living(
+        rows: &impl Source,
+        name: &Name,
+        head: &HeadRow,
+        now_ms: u64,
+    ) -> Result<StreamRow, Error> {
+        let stream = StreamRow::load(rows, name, head)?;
+        match stream.is_over(now_ms) {
+            true => Err(Error::TimelineNotFound),
+            false => Ok(stream),
+        }
+    }
+
     /// Whether its time is over.
     pub(super) fn is_over(&self, now_ms: u64) -> bool {
         self.ends_at != 0 && self.ends_at <= now_ms
@@ -91,11 +103,8 @@ impl Timelines {
         let site = self.site(partition);
         let read = self.read(partition, move |view| {
             let (name, head, reader) = site.enter(view, &target)?;
-            let stream = StreamRow::load(view, &name, &head)?;
             let now_ms = site.time.now_ms();
-            if stream.is_over(now_ms) {
-                return Err(Error::TimelineNotFound);
-            }
+            let stream = StreamRow::living(view, &name, &head, now_ms)?;
             let info = site.info(view, target.timeline, &reader.sees(head))?;
             Ok(stream.known(info, now_ms))
         });
@@ -103,21 +112,16 @@ impl Timelines {
     }
 
     /// A stream with a time to live is used.
-    pub fn use_stream(
-        &self,
-        target: Target,
-    ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        self.make_room(target, |txn, site, target| {
+    pub async fn use_stream(&self, target: Target) -> Result<(), Error> {
+        let renewing = self.make_room(target, |txn, site, target| {
             let (name, mut head, _) = site.enter(txn, target)?;
-            let mut stream = StreamRow::load(txn, &name, &head)?;
-            if stream.is_over(txn.now_ms()) {
-                return Err(Error::TimelineNotFound);
-            }
+            let mut stream = StreamRow::living(txn, &name, &head, txn.now_ms())?;
             if stream.renew(txn.now_ms()) {
                 stream.store(txn, &name, &mut head);
             }
             Ok(())
-        })
+        });
+        renewing.await
     }
 }
 

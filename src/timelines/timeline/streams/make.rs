@@ -3,8 +3,6 @@
 //! Owns: that both are one step. Promises: a stream that exists stays as it is. Must not: compare the two; the caller
 //! does.
 
-use std::future::Future;
-
 use tideline_table::{Purpose, Txn};
 
 use super::super::members::Create;
@@ -35,19 +33,21 @@ pub struct NewStream {
 
 impl Timelines {
     /// Makes a stream with its first messages. Gives what is there now, and whether it was made.
-    pub fn create_stream(
-        &self,
-        new: NewStream,
-    ) -> impl Future<Output = Result<(Stream, bool), Error>> + Send + use<> {
-        let partition = self.place(&new.create.target.timeline);
-        let NewStream { create, first, .. } = new;
+    pub async fn create_stream(&self, new: NewStream) -> Result<(Stream, bool), Error> {
+        let NewStream {
+            create,
+            first,
+            closed,
+            life,
+            inherited,
+        } = new;
+        let partition = self.place(&create.target.timeline);
         let first = first.map(|first| self.prepare(first, None));
         let bytes = SMALL_BYTES + first.as_ref().map_or(0, Prepared::bytes);
-        let (closed, life) = (new.closed, new.life);
-        let begin = (closed, life, new.inherited);
-        self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
-            site.create_stream(txn, create, first, begin)
-        })
+        let creating = self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
+            site.create_stream(txn, create, first, (closed, life, inherited))
+        });
+        creating.await
     }
 }
 

@@ -1,7 +1,7 @@
 //! A timeline as a durable stream: conditions of its appends, its end, forks.
 //!
-//! Owns: what a stream keeps beside its messages: who produces it and how far each has come, the last `Stream-Seq`,
-//! by whom it was closed, when it ends, where it was forked. Promises: conditions are looked at, and what they go by is
+//! Owns: what a stream keeps beside its messages: its producers and how far each has come, the last `Stream-Seq`,
+//! which append closed it, when it ends, where it was forked. Promises: conditions are checked, and what they go by is
 //! written, in the batch of the append itself, so they hold through any crash; a timeline that nobody uses so costs
 //! nothing. Must not: number messages, or know HTTP.
 

@@ -35,11 +35,11 @@ pub struct Fork {
 pub(super) struct StreamRow {
     /// The last `Stream-Seq`; empty = none.
     pub(super) seq: String,
-    /// The append of a producer that closed it; without an ID: none, or one of nobody.
+    /// The append that closed it. Without an ID: it is open, or an append without a producer closed it.
     pub(super) closed_by: Producer,
     /// Where it was forked.
     pub(super) fork: Fork,
-    /// How many there are.
+    /// How many producers have a row.
     pub(super) producers: u32,
     /// How long it lives from its last use.
     pub(super) ttl_s: Option<u64>,
@@ -133,7 +133,8 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back(
-            seq: String, id: String, source: String, after: Option<u64>, numbers in any::<[u64; 4]>(), ttl_s: Option<u64>, producers: u32, bytes: Vec<u8>,
+            seq: String, id: String, source: String, after: Option<u64>, ttl_s: Option<u64>, producers: u32,
+            numbers in any::<[u64; 4]>(), bytes: Vec<u8>,
         ) {
             let [epoch, number, ends_at, due_at] = numbers;
             let closed_by = Producer { id, epoch, seq: number };

@@ -109,7 +109,7 @@ impl Due {
         self.kind
     }
 
-    /// Whether a trim is of all there is: the end of a stream.
+    /// Whether a trim is the end of a stream.
     pub(in super::super) fn is_end(&self) -> bool {
         let more = self.incarnation().map(|(_, more)| more.rest().len());
         self.kind == Kind::Trim && more.is_ok_and(|more| more > 0)

@@ -18,7 +18,7 @@ pub(super) struct Answer {
 }
 
 impl Prepared {
-    /// Before the batch is there, so that whoever reads it finds the trace.
+    /// Called before the batch can be read, so that its readers find the trace.
     pub(super) fn keep_trace(&self) {
         let Some((trace, traces)) = &self.trace else {
             return;
