@@ -11,8 +11,8 @@ use tideline_base::bounds::Resource;
 use tideline_base::faults;
 use tideline_base::ids::{PartitionId, Position};
 use tideline_model::search::{
-    Aggregated, Aggregates, Columns, GROUPS_ALL_MAX, InvalidSearch, Query, Scan, Search,
-    SearchIndex, Sort, Sorter, Total,
+    Aggregated, Aggregates, Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort, Sorter,
+    Total,
 };
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
@@ -266,7 +266,7 @@ impl Searches {
                     return Err(Error::Unavailable(what));
                 }
                 Some(Short::Own) => Error::Search(InvalidSearch::Memory(OF_ONE_MAX >> 20)),
-                Some(Short::Groups) => Error::Search(InvalidSearch::Groups(GROUPS_ALL_MAX)),
+                Some(Short::Groups(most)) => Error::Search(InvalidSearch::Groups(most)),
                 Some(Short::All) => Error::Busy,
             };
             self.inner.figures.refused.increment(1);

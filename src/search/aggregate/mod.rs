@@ -109,11 +109,11 @@ impl Node {
         }
         *budget.groups += 1;
         if *budget.groups > GROUPS_ALL_MAX {
-            return Err(Short::Groups);
+            return Err(Short::Groups(GROUPS_ALL_MAX));
         }
         let bytes = GROUP_BYTES + self.measures.len() * 2 * size_of::<Tally>();
         budget.share.take(bytes)?;
-        let group = u32::try_from(self.groups.len()).map_err(|_| Short::Groups)?;
+        let group = u32::try_from(self.groups.len()).map_err(|_| Short::Groups(GROUPS_ALL_MAX))?;
         self.add(key);
         self.inside.entry(parent).or_default().push(group);
         self.found.insert((parent, key), group);

@@ -96,14 +96,14 @@ impl Node {
                         let count = last.saturating_sub(first).saturating_add(1);
                         let count = usize::try_from(count).unwrap_or(usize::MAX);
                         if count > GROUPS_MAX {
-                            return Err(Short::Groups);
+                            return Err(Short::Groups(GROUPS_MAX));
                         }
                         fill(&mut found, first, count);
                     }
                 }
                 found.retain(|group| group.rows >= *least);
                 if found.len() > GROUPS_MAX {
-                    return Err(Short::Groups);
+                    return Err(Short::Groups(GROUPS_MAX));
                 }
                 self.sort(&mut found, key, order, false);
             }

@@ -20,8 +20,8 @@ pub(crate) enum Short {
     Own,
     /// Others, or others of its caller, hold too much at the moment.
     All,
-    /// It makes more groups than one may.
-    Groups,
+    /// It makes more groups than this, which is what one may.
+    Groups(usize),
     /// A text of the index can't be read.
     Damaged,
 }

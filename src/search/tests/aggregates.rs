@@ -381,7 +381,7 @@ async fn aggregations_have_bounds() {
             order: Vec::new(),
         })
     };
-    let many = Err(Error::Search(InvalidSearch::Groups(100_000)));
+    let many = Err(Error::Search(InvalidSearch::Groups(2_000)));
     assert_eq!(ask(steps(0.001, 0)).await, many);
     assert_eq!(ask(steps(0.001, 1)).await.unwrap().groups[0].2.len(), 60);
     for (kind, field, why) in [
