@@ -10,6 +10,7 @@ use tideline_table::{Action, Malformed, Purpose, ReadError, Txn, damaged};
 
 use super::super::marks;
 use super::super::rows::head::HeadRow;
+use super::super::rows::stored;
 use super::super::rows::tables::Name;
 use super::super::time::{Due, shown};
 use super::super::unread;
@@ -18,7 +19,7 @@ use super::super::write::{Site, check_size, merge, put_head};
 use super::super::{Columns, EntryLimits, Error, Message, SMALL_BYTES, Target, Timelines};
 use super::end::end;
 use super::extend::{check_sender, closed};
-use super::row::{last_part, look_up, row_of};
+use super::row::{last_part, look_up};
 
 /// Closes a message by its sender.
 #[derive(Clone, Debug)]
@@ -169,7 +170,7 @@ impl Site {
         }) else {
             return Ok(false);
         };
-        let mut message = row_of(txn, name, &head, sequence)?;
+        let mut message = stored::load(txn, name, &head, sequence, None)?;
         let Some(open) = message.open.as_deref() else {
             return Ok(false);
         };

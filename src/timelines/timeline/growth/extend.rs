@@ -13,12 +13,12 @@ use tideline_table::{Purpose, ReadError, RowWriter, Source, Txn, damaged, put};
 
 use super::super::rows::head::HeadRow;
 use super::super::rows::lately::Lately;
-use super::super::rows::stored::MessageRow;
+use super::super::rows::stored::{self, MessageRow};
 use super::super::rows::tables::Name;
 use super::super::write::{Site, check_limits, version};
 use super::super::{EntryLimits, Error, Message, Target, Timelines};
 use super::PARTS_MAX;
-use super::row::{Growing, encode, inner_bytes, look_up, row_of, text_of};
+use super::row::{Growing, encode, inner_bytes, look_up, text_of};
 
 /// A part of a message.
 #[derive(Clone, Debug)]
@@ -122,11 +122,7 @@ impl Site {
             });
         }
         let bytes = usize::try_from(growing.bytes).unwrap_or(usize::MAX);
-        let limit = extend.limits.entry_bytes_max;
-        check_limits([
-            ("entry_bytes_max", limit, bytes),
-            ("entry_bytes_max", limit, 0),
-        ])?;
+        check_limits([("entry_bytes_max", extend.limits.entry_bytes_max, bytes)])?;
         let parts = growing.parts;
         put_part(
             txn,
@@ -154,7 +150,7 @@ fn put_part(
     let now = version(txn.now_ms());
     put(txn, key, row, now);
     if part % FOLDED == 0 {
-        let mut message = row_of(txn, name, head, sequence)?;
+        let mut message = stored::load(txn, name, head, sequence, None)?;
         look_up(txn, name, head, &mut message, None)?;
         let key = name.message_key(head.incarnation, sequence);
         let row = MessageRow::of(&message).row;
@@ -170,7 +166,7 @@ fn open_message(
     head: &HeadRow,
     sequence: u64,
 ) -> Result<Growing, Error> {
-    let message = row_of(rows, name, head, sequence)?;
+    let message = stored::load(rows, name, head, sequence, None)?;
     if message.entry.is_none() {
         return Err(Error::Deleted);
     }
