@@ -215,7 +215,7 @@ impl Check for Stop {
     }
 }
 
-/// A part or several of an open message, to those that asked for `parts`: what follows what they have been told of it.
+/// Parts of an open message, to subscriptions with `parts`: those that follow the parts that the reader has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "push.message.extended")]
 pub struct MessageExtended<'a> {

@@ -1,7 +1,8 @@
 //! Parts of open messages, kept for a while so that subscribers need not read them back from the store.
 //!
-//! Owns: of each message that grows what the log has told, and the newest parts. Promises: a group is encoded at most
-//! once in each form; what does not fit is left to the store. Must not: know who has been told what.
+//! Owns: of each message that grows, how many parts the log has brought and the newest of them; and how far a
+//! subscription is in each. Promises: a group is encoded at most once in each form; what does not fit is left to the
+//! store. Must not: read the store.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -85,7 +86,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// What is kept no more is left to the store.
+    /// Keeps none of them: they are left to the store.
     fn forget(&mut self) {
         self.groups.clear();
         self.bytes = 0;
@@ -163,7 +164,7 @@ impl Growths {
         Found::Parts(Arc::new(joined))
     }
 
-    /// Keeps no part: whoever lags is told by the store.
+    /// Keeps no part: a reader that lags gets them from the store.
     pub(in super::super) fn empty(&mut self) {
         self.by_sequence.values_mut().for_each(Ring::forget);
     }

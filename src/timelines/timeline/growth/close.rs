@@ -1,7 +1,7 @@
 //! The end of an open message.
 //!
-//! Owns: `message.finish`, `message.stop`, and what is done to a message without parts for too long. Promises: one is
-//! closed once, by one change, with its whole text in its row. Must not: bury.
+//! Owns: `message.finish`, `message.stop`, and what is done to a message without parts for too long. Promises: a
+//! message is closed once, by one change, with its whole text in its row. Must not: bury.
 
 use std::future::Future;
 
@@ -62,7 +62,7 @@ impl Timelines {
         })
     }
 
-    /// Closes an open message for somebody who does not want more of it; one that is closed stays as it is.
+    /// Closes an open message for a caller that wants no more of it; a closed one stays as it is.
     pub fn stop(
         &self,
         target: Target,
@@ -103,7 +103,7 @@ impl Site {
             return Err(Error::ConditionFailed { actual: parts });
         }
         look_up(txn, &name, &head, &mut message, None)?;
-        // What it has grown to has passed the limits of its time.
+        // Parts were checked when they came: only a change of columns is checked now.
         let changes = !(finish.set.is_empty() && finish.remove.is_empty());
         if let Some(entry) = message.entry.as_mut().filter(|_| changes) {
             let named = unread::named(entry);

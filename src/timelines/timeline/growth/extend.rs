@@ -1,8 +1,8 @@
-//! A part more.
+//! The next part of an open message.
 //!
 //! Owns: `message.extend`. Promises: a part is taken if it is the next one, and known again if it is there: with the
 //! same text it is a duplicate, with another a conflict. Nobody but the sender extends a message, or a back end. Must
-//! not: change a message's text.
+//! not: make a change.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Timelines {
     }
 }
 
-/// At each so many-th part the message's row is written with the text so far. Tests come to it with few.
+/// After so many parts each time, the message's row is written with the text so far. Tests come to it with few.
 const FOLDED: u64 = if cfg!(test) { 5 } else { 1_000 };
 
 /// Bytes that a part counts for in the queue, beside its text.
@@ -185,7 +185,7 @@ pub(super) fn closed(message: &Message) -> Error {
     }
 }
 
-/// Refuses whoever is neither the sender nor a back end.
+/// Refuses a caller that is neither the sender nor a back end.
 pub(super) fn check_sender(asker: &Asker, sender: &str) -> Result<(), Error> {
     let is_back_end = asker.claim().is_none() && asker.user().is_empty();
     match is_back_end || asker.sender() == sender {

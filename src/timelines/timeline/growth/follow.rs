@@ -1,7 +1,7 @@
 //! Parts for those who follow a message while it grows.
 //!
-//! Owns: what a batch's parts are to subscribers, and the parts behind a reader's place. Promises: of one view or batch
-//! alone; parts come in order, joined, without a hole. Must not: know who asks.
+//! Owns: what a batch's parts are to subscribers, and the parts behind a reader's place. Promises: an answer is of one
+//! view or batch alone; parts come in order, joined, without a hole. Must not: know a subscription.
 
 use tideline_base::entry::{EntryKind, KeyedEntry};
 use tideline_base::faults::is_named;
@@ -75,7 +75,7 @@ impl Timelines {
     }
 
     /// The parts of an open message behind those that a reader has, perhaps none, up to about so many bytes; `None` =
-    /// the message is not open, which a change tells.
+    /// the message is not open for this reader.
     pub async fn grown(
         &self,
         target: Target,
@@ -194,8 +194,8 @@ pub(in super::super) struct Missing {
 impl Site {
     /// What a reader is missing that has so many parts of each message in `open`. What is above its position comes with
     /// its page, and what is below the floor is gone. A reader that follows parts gets the other open messages whole.
-    /// Messages that are not open any more are put among those that have changed; of those that are there already
-    /// nothing else is to be told. Of what the reader has hidden nothing grows.
+    /// A message that is not open any more is put among those that have changed; one that is among them already is
+    /// there whole. A message that the reader has hidden does not grow for it.
     pub(in super::super) fn missing_parts(
         &self,
         view: &View,
@@ -268,5 +268,5 @@ impl Site {
     }
 }
 
-/// Names and numbers of one of them.
+/// Bytes of a [`Grown`] beside its text, in JSON.
 pub(in super::super) const GROWN_BYTES: usize = 96;

@@ -105,7 +105,7 @@ pub(in super::super) fn parts_of(
     Ok(message.parts)
 }
 
-/// Calls `take` with the texts of the parts above a number, in order, while it says so. Gives the last number taken.
+/// Calls `take` with the texts of the parts above a number, in order, while it takes them. Gives the last number taken.
 pub(super) fn each_part(
     rows: &impl Source,
     name: &Name,
@@ -130,7 +130,7 @@ pub(super) fn each_part(
     Ok(last)
 }
 
-/// Gives a message that is open the parts that its row has not. `columns`: those of its entry that are wanted, sorted.
+/// Adds to an open message the parts that its row does not have. `columns`: those of its entry that are wanted, sorted.
 pub(in super::super) fn look_up(
     rows: &impl Source,
     name: &Name,

@@ -77,8 +77,8 @@ impl Site {
         Ok(())
     }
 
-    /// As `keep`, when a message that was open has grown by so many bytes: they lie at its place, not at the end. One
-    /// from before the retention has no mark, and grew by nothing.
+    /// As `keep`, when a message that was open has grown by so many bytes: they lie at its place, not at the end. What
+    /// a message from before the retention grew by is not counted, as it has no mark.
     pub(in super::super) fn keep_grown(
         &self,
         txn: &mut Txn<'_>,
