@@ -255,7 +255,7 @@ fn names<'a>(field: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Fa
     Ok(())
 }
 
-fn name(field: &dyn Fn() -> String, name: &str) -> Result<(), Failure> {
+pub(crate) fn name(field: &dyn Fn() -> String, name: &str) -> Result<(), Failure> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return bytes_between(&field(), name, NAME_BYTES_MAX);
     }
@@ -291,8 +291,10 @@ pub(crate) fn bytes_between(field: &str, text: &str, max: usize) -> Result<(), F
 }
 
 /// Why a message was recalled or stopped.
-pub(crate) fn reason(reason: &str) -> Result<(), Failure> {
-    bytes_between("reason", reason, REASON_BYTES_MAX)
+pub(crate) fn reason(reason: Option<&str>) -> Result<(), Failure> {
+    reason.map_or(Ok(()), |reason| {
+        bytes_between("reason", reason, REASON_BYTES_MAX)
+    })
 }
 
 /// Bytes of such a reason.

@@ -10,7 +10,6 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from client import Client, Refused, until
-from server import Server
 from test_backup import BackedUp, restored
 from test_events import Stream
 from test_partitions_served import change, numbers
@@ -705,46 +704,40 @@ needs_faults = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reas
 
 
 @needs_faults
-def test_control_a_repeat_is_taken_twice(tmp_path):
-    server = Server(tmp_path, environment={"TIDELINE_FAULT": "part_repeated"}).start()
-    try:
-        with Client(server, user="ann") as ann:
-            sequence = open_message(ann, "t")
-            extend(ann, "t", sequence, 1, "a")
-            with pytest.raises(AssertionError):
-                assert extend(ann, "t", sequence, 1, "a")["duplicate"]
-            with pytest.raises(AssertionError):
-                assert get(ann, "t", sequence)["entry"]["text"] == "a"
-    finally:
-        server.kill()
+def test_control_a_repeat_is_taken_twice(own_server):
+    own_server.environment["TIDELINE_FAULT"] = "part_repeated"
+    own_server.start()
+    with Client(own_server, user="ann") as ann:
+        sequence = open_message(ann, "t")
+        extend(ann, "t", sequence, 1, "a")
+        with pytest.raises(AssertionError):
+            assert extend(ann, "t", sequence, 1, "a")["duplicate"]
+        with pytest.raises(AssertionError):
+            assert get(ann, "t", sequence)["entry"]["text"] == "a"
 
 
 @needs_faults
-def test_control_a_resume_begins_one_part_late(tmp_path):
-    server = Server(tmp_path, environment={"TIDELINE_FAULT": "grown_late"}).start()
-    try:
-        with Client(server, user="ann") as ann:
-            sequence = open_message(ann, "t")
-            grow(ann, "t", sequence, ["a", "b", "c"])
-            copy = Copy()
-            copy.parts, copy.text = {sequence: 1}, {sequence: "a"}
-            place = {"after": 1, "open": copy.open()}
-            copy.reply(ann.call("sync", positions={"t": place})["timelines"]["t"])
-            with pytest.raises(AssertionError):
-                assert copy.text[sequence] == "abc"
-    finally:
-        server.kill()
+def test_control_a_resume_begins_one_part_late(own_server):
+    own_server.environment["TIDELINE_FAULT"] = "grown_late"
+    own_server.start()
+    with Client(own_server, user="ann") as ann:
+        sequence = open_message(ann, "t")
+        grow(ann, "t", sequence, ["a", "b", "c"])
+        copy = Copy()
+        copy.parts, copy.text = {sequence: 1}, {sequence: "a"}
+        place = {"after": 1, "open": copy.open()}
+        copy.reply(ann.call("sync", positions={"t": place})["timelines"]["t"])
+        with pytest.raises(AssertionError):
+            assert copy.text[sequence] == "abc"
 
 
 @needs_faults
-def test_control_a_part_is_answered_before_the_sync(tmp_path):
-    server = Server(tmp_path, environment={"TIDELINE_FAULT": "ack_before_sync,late_sync"}).start()
-    try:
-        with Client(server, user="ann") as ann:
-            sequence = open_message(ann, "t")
-            extend(ann, "t", sequence, 1, "a")
-            # What was answered is on disk, and then it is seen.
-            with pytest.raises((AssertionError, Refused)):
-                assert get(ann, "t", sequence)["parts"] == 1
-    finally:
-        server.kill()
+def test_control_a_part_is_answered_before_the_sync(own_server):
+    own_server.environment["TIDELINE_FAULT"] = "ack_before_sync,late_sync"
+    own_server.start()
+    with Client(own_server, user="ann") as ann:
+        sequence = open_message(ann, "t")
+        extend(ann, "t", sequence, 1, "a")
+        # What was answered is on disk, and then it is seen.
+        with pytest.raises((AssertionError, Refused)):
+            assert get(ann, "t", sequence)["parts"] == 1

@@ -268,16 +268,14 @@ impl Sender {
         batch: &[Outgoing],
         waiting: &mut String,
     ) -> Result<Vec<Box<RawValue>>, Failure> {
-        self.session().await?;
-        *waiting = unanswered(batch);
-        let timeline = self.what.timeline.clone();
+        let timeline = &self.what.timeline.clone();
         let session = self.session().await?;
+        *waiting = unanswered(batch);
         let messages = batch.iter().map(|one| Message {
             entry: &one.entry,
             message_id: &one.id,
         });
         let messages: Vec<Message<'_>> = messages.collect();
-        let timeline = &timeline;
         if let [Message { entry, message_id }] = messages[..] {
             let one = Append {
                 timeline,

@@ -1,4 +1,4 @@
-//! Errors of the timelines, as clients are told of them.
+//! Errors of the timelines, as clients get them.
 //!
 //! Owns: the one place that turns a timeline's error into a refusal, and the texts that its reason has not. Must not:
 //! decide.
@@ -77,7 +77,7 @@ pub(in super::super) fn refusal(error: Error) -> Failure {
 /// The answer to a caller that may know of a timeline, but not do what it asks for.
 pub(in super::super) const NO_RIGHT: &str = "you have no right to do this here";
 
-/// The answer to whoever extends or finishes a message of another sender.
+/// The answer to a caller that extends or finishes the message of another sender.
 const OTHER_SENDER: &str = "only its sender extends and finishes a message";
 
 /// The answer to an edit of the column that grows.

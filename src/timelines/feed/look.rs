@@ -53,7 +53,7 @@ impl Look {
         Ok(Pull::Parts(grown.map(|growth| Arc::new(Grown::of(growth)))))
     }
 
-    /// An open message that the reader was not told of, whole, with what else has changed.
+    /// An open message that the reader does not have yet, whole, with what else has changed.
     pub(super) async fn whole(&self, key: PageKey, sequence: u64) -> Result<Pull, Error> {
         let timelines = &self.registry.timelines;
         let asked = Resume {

@@ -114,7 +114,7 @@ impl Registry {
         }
     }
 
-    /// A user has hidden messages of a timeline: what grows of them is not for them any more.
+    /// A user has hidden messages of a timeline, which are to grow for that user no more: the store is asked first.
     pub(super) fn hid(&self, timeline: &str, user: &str) {
         self.moved(timeline, vec![(Box::from(user), Some(NO_FLOOR))]);
     }
@@ -280,7 +280,7 @@ impl Watch {
         }
     }
 
-    /// Whether it is.
+    /// Whether it is woken by parts.
     pub(super) fn asks_parts(&self) -> bool {
         self.asks_parts
     }

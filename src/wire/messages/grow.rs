@@ -54,19 +54,23 @@ impl Opening {
         field: &str,
         (path, entry): (&str, &Entry<'_>),
     ) -> Result<(), Failure> {
-        let Opening::With(OpenWith { column, idle_ms }) = self else {
-            return check_column(COLUMN, (path, entry), self.open().is_some());
+        let Some(Open { column, idle_ms }) = self.open() else {
+            return Ok(());
         };
-        if let Some(column) = column {
-            let one = std::slice::from_ref(column);
-            check::name_list("column", one)
-                .map_err(|failure| failure.about(format!("{field}.column")))?;
-        }
-        if !(1..=IDLE_MS_MAX).contains(&idle_ms.unwrap_or(IDLE_MS)) {
+        check::name(&|| format!("{field}.column"), &column)?;
+        if !(1..=IDLE_MS_MAX).contains(&idle_ms) {
             let message = format!("from 1 to {IDLE_MS_MAX}");
             return Err(Failure::invalid(format!("{field}.idle_ms"), message));
         }
-        check_column(column.as_deref().unwrap_or(COLUMN), (path, entry), true)
+        match entry.columns.iter().find(|(name, _)| *name == column) {
+            Some((_, Value::String(_))) => Ok(()),
+            Some(_) => Err(Failure::invalid(
+                format!("{path}.{column}"),
+                "the column that grows must be a text, or not there",
+            )),
+            // It comes with the first part.
+            None => check::names_count(path, entry.columns.len() + 1),
+        }
     }
 
     /// What it comes to; `None` = the message is not open.
@@ -81,24 +85,6 @@ impl Opening {
             column: with.column.clone().unwrap_or_else(|| COLUMN.to_owned()),
             idle_ms: with.idle_ms.unwrap_or(IDLE_MS),
         })
-    }
-}
-
-fn check_column(
-    column: &str,
-    (path, entry): (&str, &Entry<'_>),
-    grows: bool,
-) -> Result<(), Failure> {
-    let found = entry.columns.iter().find(|(name, _)| name == column);
-    match found {
-        Some((_, Value::String(_))) => Ok(()),
-        _ if !grows => Ok(()),
-        Some(_) => Err(Failure::invalid(
-            format!("{path}.{column}"),
-            "the column that grows must be a text, or not there",
-        )),
-        // It comes with the first part.
-        None => check::names_count(path, entry.columns.len() + 1),
     }
 }
 
@@ -225,14 +211,11 @@ impl Check for Stop {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
         check::target_to_write(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
-        match &self.reason {
-            Some(reason) => check::reason(reason),
-            None => Ok(()),
-        }
+        check::reason(self.reason.as_deref())
     }
 }
 
-/// A part or several of an open message, to those that asked for `parts`: what follows what they have been told of it.
+/// Parts of an open message, to subscriptions with `parts`: those that follow the parts that the reader has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "push.message.extended")]
 pub struct MessageExtended<'a> {

@@ -198,10 +198,7 @@ impl Check for Recall {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
         check::target_to_write(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
-        match &self.reason {
-            Some(reason) => check::reason(reason),
-            None => Ok(()),
-        }
+        check::reason(self.reason.as_deref())
     }
 }
 

@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc::{Receiver, Sender as Into, channel};
+use tokio::sync::mpsc;
 
 use super::super::failure::Failure;
 use super::super::plain::json as plain_json;
@@ -75,15 +75,15 @@ impl Sender {
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Standard input in pieces of UTF-8, as it comes; little is read ahead.
-fn pieces() -> Result<Receiver<Result<String, Failure>>, Failure> {
-    let (into, pieces) = channel(1);
+fn pieces() -> Result<mpsc::Receiver<Result<String, Failure>>, Failure> {
+    let (into, pieces) = mpsc::channel(1);
     let reader = std::thread::Builder::new().name("stdin".into());
     let started = reader.spawn(move || read(std::io::stdin().lock(), &into));
     started.map_err(|error| Failure::Wrong(error.to_string()))?;
     Ok(pieces)
 }
 
-fn read(mut input: impl std::io::Read, into: &Into<Result<String, Failure>>) {
+fn read(mut input: impl std::io::Read, into: &mpsc::Sender<Result<String, Failure>>) {
     let wrong = |why: String| Err(Failure::Wrong(format!("standard input: {why}")));
     let (mut bytes, mut held) = ([0; PIECE_BYTES], 0);
     loop {
@@ -133,7 +133,7 @@ mod tests {
             assert!(text.starts_with(&first) && at - first.len() < 4);
         }
         assert_eq!(whole(b"ab\xff"), None);
-        let (into, mut pieces) = channel(9);
+        let (into, mut pieces) = mpsc::channel(9);
         read(&all[..all.len() - 1], &into);
         drop(into);
         assert_eq!(pieces.blocking_recv().unwrap().unwrap(), "wörld 🎉 ");

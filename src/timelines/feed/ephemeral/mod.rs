@@ -191,21 +191,27 @@ impl Total {
     }
 
     fn make(&self, body: Body, from: Option<&Arc<Mailbox>>, now: Instant) -> Ephemeral {
-        let bytes = body.weight();
-        self.0.fetch_add(bytes, Ordering::Relaxed);
+        let held = Held::of(&self.0, body.weight());
         Ephemeral {
             body,
             made: now,
             from: from.map(Arc::downgrade),
             frames: Default::default(),
-            _held: Held(Arc::clone(&self.0), bytes),
+            _held: held,
         }
     }
 }
 
-/// A share of the total, given back when it is dropped.
+/// A share of a total, given back when it is dropped.
 #[derive(Debug)]
-struct Held(Arc<AtomicUsize>, usize);
+pub(super) struct Held(Arc<AtomicUsize>, usize);
+
+impl Held {
+    pub(super) fn of(total: &Arc<AtomicUsize>, bytes: usize) -> Held {
+        total.fetch_add(bytes, Ordering::Relaxed);
+        Held(Arc::clone(total), bytes)
+    }
+}
 
 impl Drop for Held {
     fn drop(&mut self) {

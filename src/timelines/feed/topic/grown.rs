@@ -1,7 +1,8 @@
 //! Parts of open messages, kept for a while so that subscribers need not read them back from the store.
 //!
-//! Owns: of each message that grows what the log has told, and the newest parts. Promises: a group is encoded at most
-//! once in each form; what does not fit is left to the store. Must not: know who has been told what.
+//! Owns: of each message that grows, how many parts the log has brought and the newest of them; and how far a
+//! subscription is in each. Promises: a group is encoded at most once in each form; what does not fit is left to the
+//! store. Must not: read the store.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use super::super::ephemeral::Held;
 use super::fresh::FORMS_MAX;
 use crate::timeline::Growth;
 
@@ -54,22 +56,7 @@ impl Grown {
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct GrownTotal(Arc<AtomicUsize>);
 
-/// A share of them, given back when it is dropped.
-#[derive(Debug)]
-struct Held(GrownTotal, usize);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(self.1, Ordering::Relaxed);
-    }
-}
-
 impl GrownTotal {
-    fn hold(&self, bytes: usize) -> Held {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-        Held(self.clone(), bytes)
-    }
-
     /// How many there are.
     pub(in super::super) fn bytes(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -99,7 +86,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// What is kept no more is left to the store.
+    /// Keeps none of them: they are left to the store.
     fn forget(&mut self) {
         self.groups.clear();
         self.bytes = 0;
@@ -128,17 +115,17 @@ impl Growths {
             ring.forget();
         }
         ring.parts = growth.parts;
-        let bytes = size_of::<Grown>() + 3 * growth.text.len();
+        let bytes = weight(&growth.text);
         ring.bytes += bytes;
         ring.groups.push_back(Arc::new(Grown {
-            _held: Some(total.hold(bytes)),
+            _held: Some(Held::of(&total.0, bytes)),
             ..Grown::of(growth)
         }));
         while ring.groups.len() > GROUPS_MAX || ring.bytes > RING_BYTES_MAX {
             let Some(oldest) = ring.groups.pop_front() else {
                 break;
             };
-            ring.bytes -= size_of::<Grown>() + 3 * oldest.text.len();
+            ring.bytes -= weight(&oldest.text);
         }
     }
 
@@ -177,7 +164,7 @@ impl Growths {
         Found::Parts(Arc::new(joined))
     }
 
-    /// Keeps no part: whoever lags is told by the store.
+    /// Keeps no part: a reader that lags gets them from the store.
     pub(in super::super) fn empty(&mut self) {
         self.by_sequence.values_mut().for_each(Ring::forget);
     }
@@ -187,13 +174,7 @@ impl Growths {
         for sequence in changed {
             self.by_sequence.remove(sequence);
         }
-        if self
-            .by_sequence
-            .first_key_value()
-            .is_some_and(|(first, _)| *first < floor)
-        {
-            self.by_sequence = self.by_sequence.split_off(&floor);
-        }
+        drop_below(&mut self.by_sequence, floor);
     }
 
     /// The same of messages that come whole.
@@ -266,13 +247,7 @@ impl Told {
         growths: &Growths,
         (epoch, floor, doubt): (&str, u64, u64),
     ) -> NextParts {
-        if self
-            .by_sequence
-            .first_key_value()
-            .is_some_and(|(first, _)| *first < floor)
-        {
-            self.by_sequence = self.by_sequence.split_off(&floor);
-        }
+        drop_below(&mut self.by_sequence, floor);
         let behind = self.by_sequence.range(self.last + 1..);
         for (&sequence, place) in behind.chain(self.by_sequence.range(..=self.last)) {
             let read = NextParts::Read {
@@ -291,6 +266,17 @@ impl Told {
         }
         NextParts::None
     }
+}
+
+fn drop_below<T>(by_sequence: &mut BTreeMap<u64, T>, floor: u64) {
+    if by_sequence.range(..floor).next().is_some() {
+        *by_sequence = by_sequence.split_off(&floor);
+    }
+}
+
+/// Bytes that parts hold: their text, and about twice as much in frames.
+fn weight(text: &str) -> usize {
+    size_of::<Grown>() + 3 * text.len()
 }
 
 /// Groups of one message that are kept.

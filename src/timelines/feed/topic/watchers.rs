@@ -105,12 +105,12 @@ impl Watchers {
         let Some(watcher) = &mut entries[place] else {
             return (None, None);
         };
+        let with = with.lanes();
         watcher.subscribes = true;
         watcher.with = match watcher.with.has(Lane::Parts) {
             true => with.and(Lane::Parts),
-            false => with.lanes(),
+            false => with,
         };
-        let with = with.lanes();
         let due = match (&*kept, watcher.mailbox.who()) {
             (Some(lanes), Some(who)) => lanes.join(&who, now),
             _ => None,

@@ -1,7 +1,7 @@
 //! The end of an open message.
 //!
-//! Owns: `message.finish`, `message.stop`, and what is done to a message without parts for too long. Promises: one is
-//! closed once, by one change, with its whole text in its row. Must not: bury.
+//! Owns: `message.finish`, `message.stop`, and what is done to a message without parts for too long. Promises: a
+//! message is closed once, by one change, with its whole text in its row. Must not: bury.
 
 use std::future::Future;
 
@@ -10,6 +10,7 @@ use tideline_table::{Action, Malformed, Purpose, ReadError, Txn, damaged};
 
 use super::super::marks;
 use super::super::rows::head::HeadRow;
+use super::super::rows::stored;
 use super::super::rows::tables::Name;
 use super::super::time::{Due, shown};
 use super::super::unread;
@@ -18,7 +19,7 @@ use super::super::write::{Site, check_size, merge, put_head};
 use super::super::{Columns, EntryLimits, Error, Message, SMALL_BYTES, Target, Timelines};
 use super::end::end;
 use super::extend::{check_sender, closed};
-use super::row::{last_part, look_up, row_of};
+use super::row::{last_part, look_up};
 
 /// Closes a message by its sender.
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ impl Timelines {
         })
     }
 
-    /// Closes an open message for somebody who does not want more of it; one that is closed stays as it is.
+    /// Closes an open message for a caller that wants no more of it; a closed one stays as it is.
     pub fn stop(
         &self,
         target: Target,
@@ -102,7 +103,7 @@ impl Site {
             return Err(Error::ConditionFailed { actual: parts });
         }
         look_up(txn, &name, &head, &mut message, None)?;
-        // What it has grown to has passed the limits of its time.
+        // Parts were checked when they came: only a change of columns is checked now.
         let changes = !(finish.set.is_empty() && finish.remove.is_empty());
         if let Some(entry) = message.entry.as_mut().filter(|_| changes) {
             let named = unread::named(entry);
@@ -169,7 +170,7 @@ impl Site {
         }) else {
             return Ok(false);
         };
-        let mut message = row_of(txn, name, &head, sequence)?;
+        let mut message = stored::load(txn, name, &head, sequence, None)?;
         let Some(open) = message.open.as_deref() else {
             return Ok(false);
         };

@@ -1,7 +1,7 @@
-//! What is left of an open message when it is open no more.
+//! An open message is open no more.
 //!
-//! Owns: the rows that say that it is open, and when it is due. Promises: all that ends one comes by [`end`]; a trim
-//! leaves no open message below the floor. Must not: write the message itself.
+//! Owns: the deletion of the rows that say that it is open and when it is due. Promises: all that ends one comes by
+//! [`end`]; a trim leaves no open message below the floor. Must not: write the message itself.
 
 use tideline_model::Direction;
 use tideline_table::{ReadError, Source, Txn, damaged, delete, load, number_in, scan};

@@ -1,8 +1,8 @@
-//! A part more.
+//! The next part of an open message.
 //!
 //! Owns: `message.extend`. Promises: a part is taken if it is the next one, and known again if it is there: with the
 //! same text it is a duplicate, with another a conflict. Nobody but the sender extends a message, or a back end. Must
-//! not: change a message's text.
+//! not: make a change.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use tideline_table::{Purpose, ReadError, RowWriter, Source, Txn, damaged, put};
 
 use super::super::rows::head::HeadRow;
 use super::super::rows::lately::Lately;
-use super::super::rows::stored::MessageRow;
+use super::super::rows::stored::{self, MessageRow};
 use super::super::rows::tables::Name;
 use super::super::write::{Site, check_limits, version};
 use super::super::{EntryLimits, Error, Message, Target, Timelines};
 use super::PARTS_MAX;
-use super::row::{Growing, encode, inner_bytes, look_up, row_of, text_of};
+use super::row::{Growing, encode, inner_bytes, look_up, text_of};
 
 /// A part of a message.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Timelines {
     }
 }
 
-/// At each so many-th part the message's row is written with the text so far. Tests come to it with few.
+/// After so many parts each time, the message's row is written with the text so far. Tests come to it with few.
 const FOLDED: u64 = if cfg!(test) { 5 } else { 1_000 };
 
 /// Bytes that a part counts for in the queue, beside its text.
@@ -122,11 +122,7 @@ impl Site {
             });
         }
         let bytes = usize::try_from(growing.bytes).unwrap_or(usize::MAX);
-        let limit = extend.limits.entry_bytes_max;
-        check_limits([
-            ("entry_bytes_max", limit, bytes),
-            ("entry_bytes_max", limit, 0),
-        ])?;
+        check_limits([("entry_bytes_max", extend.limits.entry_bytes_max, bytes)])?;
         let parts = growing.parts;
         put_part(
             txn,
@@ -154,7 +150,7 @@ fn put_part(
     let now = version(txn.now_ms());
     put(txn, key, row, now);
     if part % FOLDED == 0 {
-        let mut message = row_of(txn, name, head, sequence)?;
+        let mut message = stored::load(txn, name, head, sequence, None)?;
         look_up(txn, name, head, &mut message, None)?;
         let key = name.message_key(head.incarnation, sequence);
         let row = MessageRow::of(&message).row;
@@ -170,7 +166,7 @@ fn open_message(
     head: &HeadRow,
     sequence: u64,
 ) -> Result<Growing, Error> {
-    let message = row_of(rows, name, head, sequence)?;
+    let message = stored::load(rows, name, head, sequence, None)?;
     if message.entry.is_none() {
         return Err(Error::Deleted);
     }
@@ -189,7 +185,7 @@ pub(super) fn closed(message: &Message) -> Error {
     }
 }
 
-/// Refuses whoever is neither the sender nor a back end.
+/// Refuses a caller that is neither the sender nor a back end.
 pub(super) fn check_sender(asker: &Asker, sender: &str) -> Result<(), Error> {
     let is_back_end = asker.claim().is_none() && asker.user().is_empty();
     match is_back_end || asker.sender() == sender {

@@ -1,7 +1,7 @@
 //! Parts for those who follow a message while it grows.
 //!
-//! Owns: what a batch's parts are to subscribers, and the parts behind a reader's place. Promises: of one view or batch
-//! alone; parts come in order, joined, without a hole. Must not: know who asks.
+//! Owns: what a batch's parts are to subscribers, and the parts behind a reader's place. Promises: an answer is of one
+//! view or batch alone; parts come in order, joined, without a hole. Must not: know a subscription.
 
 use tideline_base::entry::{EntryKind, KeyedEntry};
 use tideline_base::faults::is_named;
@@ -15,6 +15,7 @@ use super::super::members::Reader;
 use super::super::read::page::Room;
 use super::super::read::position::NONE_YET;
 use super::super::rows::head::HeadRow;
+use super::super::rows::stored;
 use super::super::rows::tables::{HIDES, Name, PARTS, incarnation_of};
 use super::super::time::shown;
 use super::super::unread::is_hidden;
@@ -22,7 +23,7 @@ use super::super::write::Site;
 use super::super::write::edit::load_whole;
 use super::super::{Error, Message, Resume, Target, Timelines};
 use super::end::open_between;
-use super::row::{Part, each_part, inner_bytes, last_part, row_of};
+use super::row::{Part, each_part, inner_bytes, last_part};
 
 /// Parts of one message that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl Timelines {
     }
 
     /// The parts of an open message behind those that a reader has, perhaps none, up to about so many bytes; `None` =
-    /// the message is not open, which a change tells.
+    /// the message is not open for this reader.
     pub async fn grown(
         &self,
         target: Target,
@@ -88,7 +89,8 @@ impl Timelines {
             if !reader.sees(head).holds(sequence) {
                 return Ok(None);
             }
-            let message = shown(row_of(view, &name, &head, sequence)?, &site.time);
+            let row = stored::load(view, &name, &head, sequence, None)?;
+            let message = shown(row, &site.time);
             let reader = (target.asker.user(), &reader);
             let is_hidden = is_hidden(view, (&name, &head), reader, sequence)?;
             if message.open.is_none() || is_hidden {
@@ -192,8 +194,8 @@ pub(in super::super) struct Missing {
 impl Site {
     /// What a reader is missing that has so many parts of each message in `open`. What is above its position comes with
     /// its page, and what is below the floor is gone. A reader that follows parts gets the other open messages whole.
-    /// Messages that are not open any more are put among those that have changed; of those that are there already
-    /// nothing else is to be told. Of what the reader has hidden nothing grows.
+    /// A message that is not open any more is put among those that have changed; one that is among them already is
+    /// there whole. A message that the reader has hidden does not grow for it.
     pub(in super::super) fn missing_parts(
         &self,
         view: &View,
@@ -214,18 +216,14 @@ impl Site {
             if !(head.floor..=after).contains(&sequence) || changed.iter().flatten().any(is_it) {
                 continue;
             }
-            let user = resume.asker.user();
-            let is_hidden = is_hidden(view, (name, head), (user, reader), sequence)?;
-            let row = row_of(view, name, head, sequence)?;
+            let row = stored::load(view, name, head, sequence, None)?;
             // Of one whose time is over nothing more is shown.
             let is_open = shown(row, &self.time).open.is_some();
-            let last = match is_open {
-                true => last_part(view, name, head, sequence)?.map_or(0, |(last, ..)| last),
-                false => 0,
-            };
-            if is_open && is_hidden {
+            let user = (resume.asker.user(), reader);
+            if is_open && is_hidden(view, (name, head), user, sequence)? {
                 continue;
             }
+            let last = last_part(view, name, head, sequence)?.map_or(0, |(last, ..)| last);
             if !is_open || last < parts {
                 let message = shown(load_whole(view, name, head, sequence)?, &self.time);
                 room.limit = room.limit.max(1);
@@ -270,5 +268,5 @@ impl Site {
     }
 }
 
-/// Names and numbers of one of them.
+/// Bytes of a [`Grown`] beside its text, in JSON.
 pub(in super::super) const GROWN_BYTES: usize = 96;

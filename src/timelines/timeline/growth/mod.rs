@@ -9,10 +9,9 @@
 //! costs its text and a key. Its row also has how long the text has become (as JSON), so that a limit needs the last
 //! part only. The message's own row has the text of the parts up to the number in `$parts`: none when it is appended,
 //! all when it is closed; each 1,000th part, and what else writes it while it is open (an edit, a pin), writes the text
-//! so far with it. Whoever
-//! reads an open message reads its row and the parts above that number, in one view ([`look_up`]). The rows of parts
-//! stay until their message is closed: a repeat is compared with them. Then a merge drops them, because the message's
-//! row says that it is not open.
+//! so far with it. A read of an open message reads its row and the parts above that number, in one view ([`look_up`]).
+//! The rows of parts stay until their message is closed: a repeat is compared with them. Then a merge drops them,
+//! because the message's row says that it is not open.
 //!
 //! A timeline's head counts its open messages, and each has a row of its own with the time of its due row. That is
 //! written once: when its time comes, the timer looks when the last part came, and closes the message or writes the due

@@ -14,7 +14,7 @@ use tideline_table::{
 
 use super::super::Message;
 use super::super::rows::head::HeadRow;
-use super::super::rows::stored;
+use super::super::rows::stored::{self, GROWS};
 use super::super::rows::tables::Name;
 
 const END: &str = "$e";
@@ -43,6 +43,16 @@ impl Part<'_> {
             _ => Err(Malformed),
         }
     }
+}
+
+/// A part and its number, out of a row.
+fn read<'v>(name: &Name, key: &[u8], value: &'v [u8]) -> Result<(u64, Part<'v>), ReadError> {
+    let read = || {
+        let mut columns = name.behind_incarnation(key)?;
+        columns.skip()?;
+        Ok((columns.u64()?, Part::decode(value)?))
+    };
+    read().map_err(|_: Malformed| damaged(key, "not a part"))
 }
 
 /// Bytes of a text within a longer one, as JSON.
@@ -75,14 +85,9 @@ pub(super) fn last_part(
     let Some((key, value)) = last.transpose()? else {
         return Ok(None);
     };
-    let read = || {
-        let mut columns = name.behind_incarnation(&key)?;
-        columns.skip()?;
-        let part = columns.u64()?;
-        Ok((part, Part::decode(&value)?.end, version_of(&value)?))
-    };
-    let read = read().map_err(|_: Malformed| damaged(&key, "not a part"))?;
-    Ok(Some(read))
+    let (number, part) = read(name, &key, &value)?;
+    let at_ms = version_of(&value).map_err(|_| damaged(&key, "not a part"))?;
+    Ok(Some((number, part.end, at_ms)))
 }
 
 /// How many parts a message has; none of one that was never open, is below the floor or a tombstone.
@@ -95,26 +100,12 @@ pub(in super::super) fn parts_of(
     if !head.holds(sequence) {
         return Ok(None);
     }
-    let mut message = row_of(rows, name, head, sequence)?;
+    let mut message = stored::load(rows, name, head, sequence, None)?;
     look_up(rows, name, head, &mut message, Some(&[]))?;
     Ok(message.parts)
 }
 
-/// A message between floor and head, as its row has it.
-pub(super) fn row_of(
-    rows: &impl Source,
-    name: &Name,
-    head: &HeadRow,
-    sequence: u64,
-) -> Result<Message, ReadError> {
-    let key = name.message_key(head.incarnation, sequence);
-    let value = rows
-        .row(&key)?
-        .ok_or_else(|| damaged(key.as_bytes(), "missing between floor and head"))?;
-    stored::message(sequence, &value, None).map_err(|_| damaged(key.as_bytes(), "not a message"))
-}
-
-/// Calls `take` with the texts of the parts above a number, in order, while it says so. Gives the last number taken.
+/// Calls `take` with the texts of the parts above a number, in order, while it takes them. Gives the last number taken.
 pub(super) fn each_part(
     rows: &impl Source,
     name: &Name,
@@ -127,12 +118,7 @@ pub(super) fn each_part(
     let mut last = above;
     for row in scan(rows, &from, &to, Direction::Forward) {
         let (key, value) = row?;
-        let read = || {
-            let mut columns = name.behind_incarnation(&key)?;
-            columns.skip()?;
-            Ok((columns.u64()?, Part::decode(&value)?))
-        };
-        let (number, part) = read().map_err(|_: Malformed| damaged(&key, "not a part"))?;
+        let (number, part) = read(name, &key, &value)?;
         if number != last + 1 {
             return Err(damaged(&key, "a part before it is missing"));
         }
@@ -144,7 +130,7 @@ pub(super) fn each_part(
     Ok(last)
 }
 
-/// Gives a message that is open the parts that its row has not. `columns`: those of its entry that are wanted, sorted.
+/// Adds to an open message the parts that its row does not have. `columns`: those of its entry that are wanted, sorted.
 pub(in super::super) fn look_up(
     rows: &impl Source,
     name: &Name,
@@ -234,9 +220,7 @@ impl Growing {
 
 /// Whether a message's row says that it is not open.
 pub(in super::super) fn is_closed(message: &[u8]) -> Result<bool, Malformed> {
-    Ok(Row::parse(message)?
-        .column(super::super::rows::stored::GROWS)?
-        .is_none())
+    Ok(Row::parse(message)?.column(GROWS)?.is_none())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::super::rows::tables::{Name, OPEN};
 use super::super::time::{Kind, expiry_columns};
 use super::DUE_AT;
 
-/// The open messages of a timeline that its messages have told of so far.
+/// Counts the open messages of a timeline.
 #[derive(Default)]
 pub(in super::super) struct OpenRows {
     seen: u32,

@@ -10,7 +10,7 @@ use tideline_base::entry::EntryKind;
 use tideline_base::ids::PartitionId;
 use tideline_model::access::{Asker, Membership, Right, Rights};
 use tideline_model::json_bytes;
-use tideline_table::{ReadError, RowPage, Source, View, damaged, page};
+use tideline_table::{ReadError, RowPage, Source, View, page};
 
 use super::super::growth;
 use super::super::marks::look_up_own;
@@ -291,12 +291,7 @@ fn last_message(
     head: &HeadRow,
     columns: Option<&[String]>,
 ) -> Result<Message, ReadError> {
-    let key = name.message_key(head.incarnation, head.last);
-    let damaged = |what| damaged(key.as_bytes(), what);
-    let value = view.row(&key)?;
-    let value = value.ok_or_else(|| damaged("missing between floor and head"))?;
-    let message = stored::message(head.last, &value, columns);
-    let mut message = message.map_err(|_| damaged("not a message"))?;
+    let mut message = stored::load(view, name, head, head.last, columns)?;
     growth::look_up(view, name, head, &mut message, columns)?;
     Ok(message)
 }

@@ -142,8 +142,8 @@ impl<'v> Held<'v> {
             reactions.look_up(&mut message)?;
         }
         if message.open.is_some() {
-            let of = (&self.name, &self.head);
-            growth::look_up(self.view, of.0, of.1, &mut message, self.columns)?;
+            let (name, head) = (&self.name, &self.head);
+            growth::look_up(self.view, name, head, &mut message, self.columns)?;
         }
         Ok(message)
     }

@@ -54,7 +54,7 @@ impl From<ResumeState> for SyncState {
     }
 }
 
-/// The place of a reader in an open message that it was not told of.
+/// The place of a reader in an open message that it does not have yet.
 pub const NONE_YET: u64 = u64::MAX;
 
 /// What a resume returns; also a subscription's next page.

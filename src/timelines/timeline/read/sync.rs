@@ -151,18 +151,8 @@ impl Timelines {
 
     /// The head of a timeline, from memory where it can be; `None` if there is no such timeline.
     pub async fn head(&self, timeline: &str) -> Result<Option<Head>, Error> {
-        let partition = self.place(timeline);
-        let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
-        let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
+        let head = self.head_row(timeline).await?;
         Ok(head.map(|head| self.inner.epochs.head(timeline, &head)))
-    }
-
-    /// Whether a timeline has messages that are open.
-    pub async fn grows(&self, timeline: &str) -> Result<bool, Error> {
-        let partition = self.place(timeline);
-        let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
-        let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
-        Ok(head.is_some_and(|head| head.open > 0))
     }
 
     /// The same of a timeline that its user sees as everybody does; `None` also where only the store tells what they
@@ -181,6 +171,18 @@ impl Timelines {
         };
         let head = head.filter(is_open);
         Ok(head.map(|head| site.epochs.head(timeline, &head)))
+    }
+
+    /// Whether a timeline has messages that are open.
+    pub async fn grows(&self, timeline: &str) -> Result<bool, Error> {
+        let head = self.head_row(timeline).await?;
+        Ok(head.is_some_and(|head| head.open > 0))
+    }
+
+    async fn head_row(&self, timeline: &str) -> Result<Option<HeadRow>, Error> {
+        let partition = self.place(timeline);
+        let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
+        Ok(heads.await?.into_iter().next().and_then(|(_, head)| head))
     }
 
     /// The heads of existing timelines of one partition, of which there are `count` names: in order, those that

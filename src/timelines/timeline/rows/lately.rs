@@ -96,8 +96,8 @@ impl Lately {
     }
 
     /// A message that grows, if it is known.
-    pub(in super::super) fn growing(&mut self, key: &[u8]) -> Option<&mut Growing> {
-        self.growing.get_mut(key)
+    pub(in super::super) fn growing(&self, key: &[u8]) -> Option<&Growing> {
+        self.growing.get(key)
     }
 
     pub(in super::super) fn note_growing(&mut self, key: &[u8], growing: Growing) {

@@ -1,7 +1,7 @@
 //! Messages, metas, IDs and changes as rows.
 //!
 //! Owns: the columns of those rows. Promises: a client's columns and ours never meet, because ours begin with `$`; the
-//! version of a row's cells is its time (of a message: its timestamp). Must not: read or write a store.
+//! version of a row's cells is its time (of a message: its timestamp). Must not: write a store.
 //!
 //! ```text
 //! message  the entry's columns, $change, $deleted, $edited, $expired, $expires, $from, $id, $pinned, $reason,
@@ -15,10 +15,13 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use tideline_model::{Value, ValueRef};
-use tideline_table::{Malformed, Row, RowWriter, columns, number, number_in, push_other};
+use tideline_table::{
+    Malformed, ReadError, Row, RowWriter, Source, columns, damaged, number, number_in, push_other,
+};
 
 use super::super::{Columns, Message, Meta};
-use super::tables::{id_text, uuid_of};
+use super::head::HeadRow;
+use super::tables::{Name, id_text, uuid_of};
 use tideline_model::timelines::{Open, Outcome};
 
 const CHANGE: &str = "$change";
@@ -244,6 +247,20 @@ pub(in super::super) fn message(
         message.parts.get_or_insert(0);
     }
     Ok(message)
+}
+
+/// Reads a message between floor and head, as its row has it: one that is missing there is damage.
+pub(in super::super) fn load(
+    rows: &impl Source,
+    name: &Name,
+    head: &HeadRow,
+    sequence: u64,
+    columns: Option<&[String]>,
+) -> Result<Message, ReadError> {
+    let key = name.message_key(head.incarnation, sequence);
+    let read = |value: &[u8]| message(sequence, value, columns);
+    let found = tideline_table::load(rows, &key, "not a message", read)?;
+    found.ok_or_else(|| damaged(key.as_bytes(), "missing between floor and head"))
 }
 
 /// What members count of a message.

@@ -61,10 +61,7 @@ impl Site {
             let at_ms = oldest.saturating_add(age_ms).max(txn.now_ms());
             self.trim_at(txn, name, head, at_ms);
         }
-        if head.floor > before {
-            growth::trimmed(txn, name, head, before)?;
-        }
-        Ok(())
+        growth::trimmed(txn, name, head, before)
     }
 
     /// Leaves a mark at the last message, as it or one of its batch is open: what that one will grow by is added there.
@@ -74,15 +71,14 @@ impl Site {
         name: &Name,
         head: &HeadRow,
     ) -> Result<(), ReadError> {
-        let is_kept = head.flags & HAS_SETTINGS != 0 || self.policies.of_name(name).is_some();
-        if is_kept && self.kept(txn, name, head)?.bytes.is_some() {
+        if self.kept(txn, name, head)?.bytes.is_some() {
             put_mark(txn, (name, head, head.last), head.bytes);
         }
         Ok(())
     }
 
-    /// As `keep`, when a message that was open has grown by so many bytes: they lie at its place, not at the end. One
-    /// from before the retention has no mark, and grew by nothing.
+    /// As `keep`, when a message that was open has grown by so many bytes: they lie at its place, not at the end. What
+    /// a message from before the retention grew by is not counted, as it has no mark.
     pub(in super::super) fn keep_grown(
         &self,
         txn: &mut Txn<'_>,
@@ -90,32 +86,22 @@ impl Site {
         head: &mut HeadRow,
         (sequence, grown_bytes): (u64, u64),
     ) -> Result<(), ReadError> {
-        if head.flags & HAS_SETTINGS == 0 && self.policies.of_name(name).is_none() {
-            return Ok(());
-        }
         let Some(bytes) = self.kept(txn, name, head)?.bytes else {
             return Ok(());
         };
-        let mut marks = Vec::new();
-        for mark in marks_from(txn, name, head, sequence) {
-            let (at, sum) = mark?;
-            marks.push((at, sum + grown_bytes));
-        }
+        let marks = marks_from(txn, name, head, sequence).collect::<Result<Vec<_>, _>>()?;
         if marks.is_empty() {
             return Ok(());
         }
         for (at, sum) in marks {
-            put_mark(txn, (name, head, at), sum);
+            put_mark(txn, (name, head, at), sum + grown_bytes);
         }
         head.bytes += grown_bytes;
         let before = head.floor;
         if head.bytes > bytes {
             pass_marks(txn, name, head, bytes)?;
         }
-        if head.floor > before {
-            growth::trimmed(txn, name, head, before)?;
-        }
-        Ok(())
+        growth::trimmed(txn, name, head, before)
     }
 
     /// Moves the floor of the timeline that a due row leads to, or ends it as a stream. `false` = nothing was too old.

@@ -186,8 +186,10 @@ impl Timer {
             next_ms[0] = Some(from_ms[0]);
         }
         done.expired = self.expire(work.expired).await?;
-        done.trimmed = self.trim(work.trims).await?;
-        done.abandoned = self.abandon(work.abandoned).await?;
+        let trim = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| Ok(site.trim_old(txn, due)?);
+        done.trimmed = self.each(Purpose::MakesRoom, work.trims, trim).await?;
+        let abandon = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon(txn, due);
+        done.abandoned = self.each(Purpose::Adds, work.abandoned, abandon).await?;
         self.wakes_at_ms = u64::MAX;
         for (from, next) in self.from_ms.iter_mut().zip(next_ms) {
             *from = next.unwrap_or(now_ms + 1);
@@ -276,30 +278,20 @@ impl Timer {
 }
 
 impl Timer {
-    async fn trim(&self, trims: Vec<Due>) -> Result<u64, Error> {
-        if trims.is_empty() {
-            return Ok(0);
-        }
-        let bytes = trims.len() * TRIM_BYTES;
-        let run = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| Ok(site.trim_old(txn, due)?);
-        let answers =
-            self.timelines
-                .submit_each(Purpose::MakesRoom, self.partition, bytes, trims, run);
-        let answers = answers.await.into_iter();
-        answers.map(|answer| answer.map(u64::from)).sum()
-    }
-}
-
-impl Timer {
-    async fn abandon(&self, rows: Vec<Due>) -> Result<u64, Error> {
+    /// Does what is due, row by row. Gives how many rows it was something for.
+    async fn each(
+        &self,
+        purpose: Purpose,
+        rows: Vec<Due>,
+        run: impl Fn(&mut Due, &mut Txn<'_>, &Site) -> Result<bool, Error> + Send + 'static,
+    ) -> Result<u64, Error> {
         if rows.is_empty() {
             return Ok(0);
         }
-        let bytes = rows.len() * TRIM_BYTES;
-        let run = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon(txn, due);
+        let bytes = rows.len() * ROW_BYTES;
         let answers = self
             .timelines
-            .submit_each(Purpose::Adds, self.partition, bytes, rows, run);
+            .submit_each(purpose, self.partition, bytes, rows, run);
         let answers = answers.await.into_iter();
         answers.map(|answer| answer.map(u64::from)).sum()
     }
@@ -361,8 +353,8 @@ const OPEN_COUNTED_MAX: usize = 10_000;
 const ABANDONED_MAX: usize = if cfg!(test) { 2 } else { 32 };
 /// Timelines that a step trims.
 const TRIMS_MAX: usize = 64;
-/// About what a trim holds in the queue.
-const TRIM_BYTES: usize = 512;
+/// About what a due row holds in the queue that is done by itself.
+const ROW_BYTES: usize = 512;
 /// A sleeping timer looks at the clock so often, in case it jumps.
 const CLOCK_LOOK_MS: u64 = if cfg!(test) { 5 } else { 1_000 };
 /// So long a step waits for the batch that was announced to it, before it goes on with what there is.

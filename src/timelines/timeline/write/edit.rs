@@ -5,7 +5,7 @@
 //! that a reader that catches up meets each message once. Must not: touch ID rows: an ID is compared with the entry as
 //! first appended.
 
-use tideline_table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
+use tideline_table::{Action, ReadError, Source, Txn, delete, put, record};
 
 use super::super::growth;
 use super::super::marks;
@@ -131,7 +131,7 @@ pub(in super::super) fn bury(
     Ok(())
 }
 
-/// Reads a message that the head says can be read, as its row has it.
+/// Reads a message that the head says can be read, as its row has it, with its reactions.
 pub(in super::super) fn load(
     rows: &impl Source,
     name: &Name,
@@ -144,19 +144,14 @@ pub(in super::super) fn load(
     Ok(load_held(rows, name, head, sequence)?)
 }
 
-/// Reads a message between floor and head, as its row has it: one that is missing there is damage.
+/// Reads a message between floor and head, as its row has it, with its reactions.
 pub(in super::super) fn load_held(
     rows: &impl Source,
     name: &Name,
     head: &HeadRow,
     sequence: u64,
 ) -> Result<Message, ReadError> {
-    let key = name.message_key(head.incarnation, sequence);
-    let value = rows
-        .row(&key)?
-        .ok_or_else(|| damaged(key.as_bytes(), "missing between floor and head"))?;
-    let mut message = stored::message(sequence, &value, None)
-        .map_err(|_| damaged(key.as_bytes(), "not a message"))?;
+    let mut message = stored::load(rows, name, head, sequence, None)?;
     marks::look_up(rows, name, head, &mut message)?;
     Ok(message)
 }

@@ -280,7 +280,7 @@ pub(super) fn check_size(columns: &Columns, limits: EntryLimits) -> Result<(), E
 }
 
 /// Refuses what is above one of these limits; each with its name.
-pub fn check_limits(limits: [(&'static str, u64, usize); 2]) -> Result<(), Error> {
+pub fn check_limits<const N: usize>(limits: [(&'static str, u64, usize); N]) -> Result<(), Error> {
     for (limit, allowed, actual) in limits {
         let actual = actual as u64;
         if actual > allowed {
