@@ -8,7 +8,7 @@ import { Connection } from "./connection.js";
 import { Conversations } from "./conversations.js";
 import { over, TidelineError } from "./errors.js";
 import { Events } from "./events.js";
-import { isChange, Outbox } from "./outbox.js";
+import { checkTrace, isChange, Outbox } from "./outbox.js";
 import { MemoryStore } from "./store/memory.js";
 import { Subscription } from "./subscription.js";
 import { decode, decodeMessage, encode } from "./values.js";
@@ -94,7 +94,8 @@ export class Client extends Events {
 
   /**
    * Appends a message; resolves when the server has it on disk. It is kept and repeated until then, also by the next
-   * run on the same store. Options: those of `message.append`, as `message_id`, `expect_head`, `expires_in_ms`.
+   * run on the same store. Options: those of `message.append`, as `message_id`, `expect_head`, `expires_in_ms`, and
+   * `traceparent` as of `call`, which is kept with the message.
    */
   async append(timeline, entry, options) {
     return this.#ready.then(() => this.#outbox.append(timeline, entry, options));
@@ -122,12 +123,14 @@ export class Client extends Events {
 
   /**
    * Any method of the protocol. Waits for a connection; not repeated if that is lost before the answer. But what comes to
-   * the same if it is done twice (see `changes`) is kept and repeated as messages are.
+   * the same if it is done twice (see `changes`) is kept and repeated as messages are. `traceparent` says which step of a W3C
+   * trace it is a part of.
    */
-  async call(method, params = {}) {
+  async call(method, params = {}, { traceparent } = {}) {
+    checkTrace(traceparent);
     await this.#ready;
-    if (isChange(method, params)) return this.#outbox.change(method, params);
-    return decode(await this.#connection.call(method, encode(params)));
+    if (isChange(method, params)) return this.#outbox.change(method, params, traceparent);
+    return decode(await this.#connection.call(method, encode(params), traceparent ?? undefined));
   }
 
   /** The list of the user's conversations, kept up to date. Resolves when all are there, or there is no server to ask. */

@@ -126,11 +126,12 @@ export class Connection {
 
   /**
    * Sends a request if there is a socket; `done(error, result)` is called in the turn in which the answer comes. What is
-   * larger than the server takes would cost the connection, so it is refused here.
+   * larger than the server takes would cost the connection, so it is refused here. `traceparent` is the step of a trace that
+   * it is a part of.
    */
-  request(method, params, done) {
+  request(method, params, done, traceparent) {
     const id = this.#next++;
-    const text = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+    const text = JSON.stringify({ jsonrpc: "2.0", id, traceparent, method, params });
     if (text.length * 3 > this.#frame_max) {
       const actual = new TextEncoder().encode(text).length;
       const limit = this.#frame_max;
@@ -145,13 +146,13 @@ export class Connection {
   }
 
   /** Calls a method as soon as there is a connection. */
-  call(method, params = {}) {
+  call(method, params = {}, traceparent = undefined) {
     return new Promise((resolve, reject) => {
       if (this.isOver) throw over(this.state);
       const send = (error) => {
         if (error) return reject(error);
         try {
-          this.request(method, params, (failed, result) => (failed ? reject(failed) : resolve(result)));
+          this.request(method, params, (failed, result) => (failed ? reject(failed) : resolve(result)), traceparent);
         } catch (failed) {
           reject(failed); // what JSON can't say
         }

@@ -1,8 +1,9 @@
 // The list of the user's conversations, as it is now.
 //
 // Owns: the newest state of each conversation, and the cursor behind which news are asked for. Promises: what is unread is
-// what the server computed, never counted here; after a loss the list goes on from its cursor. Must not: follow messages,
-// which `subscribe` does for each conversation that is looked at.
+// what the server computed, never counted here; after a loss the list goes on from its cursor; what the list had become
+// before somebody listened is told to the first listener. Must not: follow messages, which `subscribe` does for each
+// conversation that is looked at.
 
 import { Events } from "./events.js";
 
@@ -16,11 +17,28 @@ export class Conversations extends Events {
   #cursor;
   #unseen = null; // during a reset: those that have not come again
   #closed = false;
+  #is_heard = false;
+  #ended = null;
 
   constructor(client, connection) {
     super();
     this.#client = client;
     this.#connection = connection;
+  }
+
+  /** The first listener is told of all that is there already, when the listeners that come with it are in place, too. */
+  on(event, listener) {
+    const ended = this.#ended;
+    if (!this.#is_heard) queueMicrotask(() => this.#tellAll(ended));
+    this.#is_heard = true;
+    return super.on(event, listener);
+  }
+
+  #tellAll(ended) {
+    if (this.#closed) return;
+    if (this.#known.size) this.emit("changed", { conversations: [...this.#known.values()], removed: [] });
+    if (this.#cursor !== undefined && this.#unseen === null) this.emit("live", {});
+    if (ended) this.emit("ended", ended);
   }
 
   /** Pinned ones first, then those with the newest activity; without hidden ones. */
@@ -60,7 +78,8 @@ export class Conversations extends Events {
       } catch (error) {
         answer(error);
         if (this.#closed || error.reason === "closed" || error.reason === "stopped") return;
-        return this.emit("ended", { reason: error.reason });
+        this.#ended = { reason: error.reason };
+        return this.emit("ended", this.#ended);
       }
     }
   }

@@ -68,7 +68,11 @@ export interface Range {
   newest?: boolean;
 }
 
-export type AppendOptions = Omit<Methods["message.append"]["params"], "timeline" | "entry">;
+export interface CallOptions {
+  /** The step of a trace that it is a part of, as W3C's Trace Context writes it. */
+  traceparent?: string | null;
+}
+export type AppendOptions = Omit<Methods["message.append"]["params"], "timeline" | "entry"> & CallOptions;
 export type AppendResult = { sequence: number; timestamp: number; message_id: string; epoch: string; duplicate: boolean };
 
 export interface OpenOptions extends Omit<AppendOptions, "open" | "deliver_at"> {
@@ -109,7 +113,7 @@ export class Client {
   append(timeline: string, entry: Entry, options: AppendOptions & { deliver_at: number }): Promise<{ scheduled: string; deliver_at: number }>;
   append(timeline: string, entry: Entry, options?: AppendOptions): Promise<AppendResult>;
   open(timeline: string, entry?: Entry, options?: OpenOptions): Answer;
-  call<Name extends keyof Methods>(method: Name, params?: Methods[Name]["params"]): Promise<Methods[Name]["result"]>;
+  call<Name extends keyof Methods>(method: Name, params?: Methods[Name]["params"], options?: CallOptions): Promise<Methods[Name]["result"]>;
   conversations(): Promise<Conversations>;
   messages(timeline: string, range?: Range): Promise<ToldMessage[]>;
   forget(timeline: string): Promise<void>;
@@ -140,7 +144,7 @@ export interface Subscription {
   /** Has the messages before come as the event `older`; resolves with how many. */
   older(count?: number): Promise<number>;
   /** A method about this timeline. */
-  call<Name extends keyof Methods>(method: Name, params?: Omit<Methods[Name]["params"], "timeline">): Promise<Methods[Name]["result"]>;
+  call<Name extends keyof Methods>(method: Name, params?: Omit<Methods[Name]["params"], "timeline">, options?: CallOptions): Promise<Methods[Name]["result"]>;
   close(): Promise<void>;
 }
 
@@ -186,6 +190,7 @@ export interface OutboxItem {
   /** Absent = `message.append`. */
   method?: string;
   params: object;
+  traceparent?: string;
 }
 
 /** What a writer has of its message beside it: where it is, parts, the end. */

@@ -61,9 +61,10 @@ export class Outbox {
    * Resolves with the server's answer: `{sequence, timestamp, message_id, epoch, duplicate}`. The message stays in the
    * store until `before(answer)` is done, too.
    */
-  append(timeline, entry, { message_id = newId(), ...options } = {}, before) {
+  append(timeline, entry, { message_id = newId(), traceparent, ...options } = {}, before) {
     return new Promise((resolve, reject) => {
       this.#open();
+      checkTrace(traceparent);
       // As it is stored: a copy that later changes of the app's objects can't reach.
       const params = copyOf({ timeline, message_id, entry: encodeEntry(entry), ...options });
       const known = this.#items.get(keyOf({ timeline, message_id }));
@@ -71,7 +72,7 @@ export class Outbox {
         throw new TidelineError("message_id_conflict", "another message with this ID is on its way", { code: 409 });
       }
       if (known) known.waiters.push({ resolve, reject, before });
-      else this.#keep({ timeline, message_id, params }, [{ resolve, reject, before }]);
+      else this.#keep({ timeline, message_id, params, ...(traceparent && { traceparent }) }, [{ resolve, reject, before }]);
     });
   }
 
@@ -85,11 +86,11 @@ export class Outbox {
   }
 
   /** Resolves with the server's answer. The change is one of the history that the store has. */
-  change(method, params) {
+  change(method, params, traceparent) {
     return new Promise((resolve, reject) => {
       this.#open();
       const { timeline } = params;
-      const kept = { timeline, message_id: newId(), method, params: copyOf(encode(params)) };
+      const kept = { timeline, message_id: newId(), method, params: copyOf(encode(params)), ...(traceparent && { traceparent }) };
       const waiters = [{ resolve, reject }];
       if (method === "read.set") waiters.unshift(...this.#superseded(kept.params));
       const named = async () => {
@@ -156,13 +157,13 @@ export class Outbox {
     if (this.#timer !== null) return;
     while (connection.isOpen && this.#unanswered < UNANSWERED_MAX && this.#unsent[0]?.stored) {
       const [item] = this.#unsent;
-      const { method = APPEND, params, timeline } = item.kept;
+      const { method = APPEND, params, timeline, traceparent } = item.kept;
       if (method !== APPEND && this.#changing.has(timeline)) return;
       if (method !== APPEND) this.#changing.add(timeline);
       this.#unsent.shift();
       this.#unanswered += 1;
       item.asked = true;
-      connection.request(method, params, (error, result) => this.#answered(item, error, result));
+      connection.request(method, params, (error, result) => this.#answered(item, error, result), traceparent);
     }
   }
 
@@ -225,6 +226,12 @@ function checkAnswer(result) {
   const appended = isObject(result) && isCount(result.sequence) && result.sequence > 0 && typeof result.epoch === "string";
   const scheduled = isObject(result) && typeof result.scheduled === "string";
   if (!appended && !scheduled) throw new Breach("not the answer of an append");
+}
+
+/** Throws for what is no text. One that is not well formed is ignored by the server, as the standard asks. */
+export function checkTrace(traceparent) {
+  if (traceparent === undefined || traceparent === null || typeof traceparent === "string") return;
+  throw new TidelineError("invalid_params", "traceparent: a string", { code: -32602, field: "traceparent" });
 }
 
 export const keyOf = ({ timeline, message_id }) => JSON.stringify([timeline, message_id]);

@@ -78,8 +78,8 @@ export class Subscription {
     return this.#client.messages(this.timeline, range);
   }
 
-  call(method, params) {
-    return this.#client.call(method, { timeline: this.timeline, ...params });
+  call(method, params, options) {
+    return this.#client.call(method, { timeline: this.timeline, ...params }, options);
   }
 
   /**

@@ -127,3 +127,40 @@ test("of two times that the server names the later one counts", async () => {
   await Promise.all(appended);
   await client.close();
 });
+
+test("the place in a trace is kept with what is repeated, beside its params", async () => {
+  const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const folder = await mkdtemp(join(tmpdir(), "tideline-"));
+  const file = join(folder, "store");
+  const first = begin({ store: FileStore.open(file) });
+  const lost = [
+    first.client.append("room", { text: "hi" }, { traceparent }),
+    first.client.call("reaction.add", { timeline: "room", sequence: 1, reaction: "+1" }, { traceparent }),
+    first.client.append("room", { text: "untraced" }),
+  ].map((one) => assert.rejects(one, { reason: "closed" }));
+  for (const method of ["message.append", "reaction.add"]) {
+    const request = await first.script.next(method);
+    assert.deepEqual([request.traceparent, request.params.traceparent], [traceparent, undefined]);
+  }
+  await first.client.close();
+  await Promise.all(lost);
+  const { script, client } = begin({ store: FileStore.open(file) });
+  const traced = [];
+  for (const method of ["message.append", "reaction.add", "message.append"]) traced.push((await script.next(method)).traceparent);
+  assert.deepEqual(traced, [traceparent, traceparent, undefined]);
+  const asking = client.call("timeline.get", { timeline: "room" }, { traceparent });
+  const request = await script.next("timeline.get");
+  assert.equal(request.traceparent, traceparent);
+  script.answer(request, {});
+  await asking;
+  for (const wrong of [7, {}, true]) {
+    const refused = { reason: "invalid_params", data: { field: "traceparent" } };
+    await assert.rejects(client.append("room", {}, { traceparent: wrong }), ({ reason, data }) => {
+      assert.deepEqual({ reason, data: { field: data.field } }, refused);
+      return true;
+    });
+    await assert.rejects(client.call("ping", {}, { traceparent: wrong }), { reason: "invalid_params" });
+  }
+  await client.close();
+  await rm(folder, { recursive: true });
+});

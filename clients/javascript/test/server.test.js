@@ -53,6 +53,22 @@ real("a timeline that was made again starts over", async () => {
   await ann.close();
 });
 
+real("what is pushed of a message has the trace of the append, also of one that was repeated", async () => {
+  const [one, two] = ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01"];
+  const [ann, ben] = [new Client(url, { user: "ann", ...options }), new Client(url, { user: "ben", ...options })];
+  const room = await ben.subscribe("traced");
+  const got = [];
+  const all = new Promise((resolve) => room.on("message", ({ traceparent }) => got.push(traceparent) === 4 && resolve()));
+  await (await ann.subscribe("traced")).append({ n: 1 }, { traceparent: one });
+  await ann.call("message.append_batch", { timeline: "traced", messages: [{ entry: { n: 2 } }] }, { traceparent: two });
+  await ann.append("traced", { n: 3 });
+  const answer = ann.open("traced", { n: 4 }, { traceparent: two });
+  await answer.finish();
+  await all;
+  assert.deepEqual(got, [one, two, undefined, two]);
+  await Promise.all([ann.close(), ben.close()]);
+});
+
 real("conversations say what is unread, as it changes", async () => {
   const [ann, ben] = [new Client(url, { user: "ann", ...options }), new Client(url, { user: "ben", ...options })];
   await ann.call("timeline.create", { timeline: "lunch", members: [{ user: "ann" }, { user: "ben" }] });

@@ -220,6 +220,30 @@ test("older is refused with the subscription, and what is no count at once", asy
   await client.close();
 });
 
+test("what the list of conversations has become before somebody listens is told to the first listener", async () => {
+  const script = new Script();
+  const client = new Client("ws://server/", script.options);
+  const listing = client.conversations();
+  const conversation = { timeline: "room", attributes: {}, hidden: false, last_at: 1 };
+  script.answer(await script.next("conversation.sync"), { conversations: [conversation], removed: [], cursor: "c", done: true });
+  const list = await listing;
+  const waiting = await script.next("conversation.sync");
+  const told = [];
+  for (const event of ["live", "changed", "ended"]) list.on(event, (detail) => told.push([event, detail]));
+  const later = once(list, "ended");
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.deepEqual(told, [["changed", { conversations: [conversation], removed: [] }], ["live", {}]]);
+  script.answer(waiting, { conversations: [], removed: ["room"], cursor: "d", done: true });
+  script.refuse(await script.next("conversation.sync"), "forbidden");
+  await later;
+  assert.deepEqual(told.slice(2), [["changed", { conversations: [], removed: ["room"] }], ["ended", { reason: "forbidden" }]]);
+  const afterwards = [];
+  list.on("ended", (detail) => afterwards.push(detail));
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.deepEqual(afterwards, []);
+  await client.close();
+});
+
 test("without a server the list of conversations is empty until there is one", async () => {
   const script = new Script();
   const reachable = script.WebSocket;

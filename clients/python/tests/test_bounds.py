@@ -133,7 +133,7 @@ def test_an_exception_of_on_refused_is_one_of_the_app():
             raise RuntimeError("of the app")
 
         outbox = Outbox(store, refused, lambda: 0.0)
-        outbox.connected(lambda method, params, answered: sent.append(answered))
+        outbox.connected(lambda method, params, answered, /, traceparent=None: sent.append(answered))
         sent[0]({"error": Refused(403, "no", {"reason": "forbidden"})})
         sent[1]({"result": {"sequence": 1}})
         assert store.outbox() == []
@@ -145,18 +145,20 @@ def test_what_an_earlier_run_left_is_sent_in_its_order():
     store, methods, sent = MemoryStore(), ["message.append", "reaction.add", "message.append"], []
     for n, method in enumerate(methods):
         store.add_outgoing(Outgoing("t", f"m{n}", {"timeline": "t", "message_id": f"m{n}"}, method))
-    Outbox(store, lambda outgoing, error: None, lambda: 0.0).connected(lambda method, params, answered: sent.append(method))
+    Outbox(store, lambda outgoing, error: None, lambda: 0.0).connected(lambda method, params, answered, /, traceparent=None: sent.append(method))
     assert sent == methods
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_store_of_an_earlier_version_is_taken_over(tmp_path, version):
     file = tmp_path / "ann.db"
     store = SqliteStore(file)
     store.add_outgoing(Outgoing("t", "m1", {"timeline": "t", "message_id": "m1", "entry": {}}))
     store.close()
     base = sqlite3.connect(file)
-    base.execute("DROP TABLE part")
+    base.execute("ALTER TABLE outbox DROP COLUMN traceparent")
+    if version < 3:
+        base.execute("DROP TABLE part")
     if version == 1:
         base.execute("ALTER TABLE outbox DROP COLUMN method")
     base.execute(f"PRAGMA user_version = {version}")

@@ -151,13 +151,16 @@ class Client(Calls):
         """No more events come. The store keeps what it has; what was not taken of it comes with the next subscription."""
         self._following.unfollow(subscription)
 
-    def append(self, timeline: str, entry: dict[str, Any], **params: Any) -> asyncio.Future[dict[str, Any]]:
+    def append(
+        self, timeline: str, entry: dict[str, Any], *, traceparent: str | None = None, **params: Any
+    ) -> asyncio.Future[dict[str, Any]]:
         """Appends a message. Await it: `{sequence, timestamp, message_id, epoch, duplicate}` when the server has it.
 
         When this returns the message is in the outbox, and is sent until it is answered, whatever breaks, with the same
-        `message_id`: to stop waiting takes nothing back. Refused if the server will never take it.
+        `message_id`: to stop waiting takes nothing back. Refused if the server will never take it. `traceparent` is as in
+        `call`; it is kept with the message.
         """
-        return asyncio.shield(self._add({"timeline": timeline, "entry": entry} | params))
+        return asyncio.shield(self._add({"timeline": timeline, "entry": entry} | params, traceparent))
 
     def open(
         self,
@@ -166,6 +169,7 @@ class Client(Calls):
         *,
         message_id: str | None = None,
         idle_ms: int | None = None,
+        traceparent: str | None = None,
         **params: Any,
     ) -> Answer:
         """A message whose `text` is written bit by bit: `async with client.open("room/1") as answer: …`
@@ -177,12 +181,13 @@ class Client(Calls):
             raise ValueError("open: a message that grows can't be scheduled")
         params |= {"timeline": timeline, "entry": entry or {}, "message_id": message_id or str(uuid.uuid4())}
         params["open"] = True if idle_ms is None else {"idle_ms": idle_ms}
-        return Answer(self._answers, self._add, self.call, params, message_id is not None)
+        add = functools.partial(self._add, traceparent=checked(traceparent))
+        return Answer(self._answers, add, self.call, params, message_id is not None)
 
-    def _add(self, params: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
+    def _add(self, params: dict[str, Any], traceparent: str | None) -> asyncio.Future[dict[str, Any]]:
         if self._stopped is not None:
             raise self._stopped
-        return self._outbox.add(params)
+        return self._outbox.add(params, checked(traceparent))
 
     def outbox(self) -> list[Outgoing]:
         """Messages that are not answered yet."""
@@ -203,21 +208,29 @@ class Client(Calls):
         """
         return Stream(self, timelines, **options)
 
-    async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
+    def traced(self, traceparent: str) -> Calls:
+        """The methods of the protocol by their names, as parts of a trace: `client.traced(parent).member.list("room/1")`."""
+        return Calls(functools.partial(self.call, traceparent=checked(traceparent)))
+
+    async def call(
+        self, method: str, params: dict[str, Any] | None = None, *, traceparent: str | None = None
+    ) -> Any:
         """Any other method. Waits for a connection. Reads are repeated if it breaks; else it is ConnectionLost.
 
-        What comes to the same if it is done twice (see `changes`) is kept and repeated as messages are.
+        What comes to the same if it is done twice (see `changes`) is kept and repeated as messages are. `traceparent` says
+        which step of a W3C trace the call is a part of; the server ignores one that is not well formed.
         """
+        checked(traceparent)
         if method in OWN:
             raise ValueError(f"{method} is the client's own")
         if is_change(method, params or {}):
             if self._stopped is not None:
                 raise self._stopped
-            return await asyncio.shield(self._outbox.change(method, params or {}))
+            return await asyncio.shield(self._outbox.change(method, params or {}, traceparent))
         while True:
             connection = await self.connected()
             try:
-                return await connection.call(method, params or {})
+                return await connection.call(method, params or {}, traceparent)
             except ConnectionLost:
                 if self._stopped is not None:
                     raise self._stopped from None
@@ -398,3 +411,10 @@ class Client(Calls):
     @staticmethod
     def _log_refused(outgoing: Outgoing, error: Refused) -> None:
         LOG.error("%s of %s was refused: %s", outgoing.method, outgoing.timeline, error)
+
+
+def checked(traceparent: str | None) -> str | None:
+    """TypeError, before anything was kept, for what is no text."""
+    if traceparent is not None and not isinstance(traceparent, str):
+        raise TypeError(f"traceparent: a str, not {type(traceparent).__name__}")
+    return traceparent

@@ -57,7 +57,9 @@ class Connection:
         )
         return cls(socket, pushed)
 
-    def ask(self, method: str, params: dict[str, Any], answered: Answered) -> None:
+    def ask(
+        self, method: str, params: dict[str, Any], answered: Answered, /, traceparent: str | None = None
+    ) -> None:
         """Sends a request. `answered` is never called if the connection ends before.
 
         What is larger than the server takes would cost the connection, so it is refused here.
@@ -65,7 +67,8 @@ class Connection:
         if self._ended:
             return
         self._number += 1
-        text = wire.encode({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        traced = {} if traceparent is None else {"traceparent": traceparent}
+        text = wire.encode({"jsonrpc": "2.0", "id": self._number, **traced, "method": method, "params": params})
         self._asked[self._number] = answered
         if len(text) > self._frame_max:  # all of it is ASCII
             data = {"reason": "too_large", "retry": False, "limit": self._frame_max, "actual": len(text)}
@@ -82,7 +85,7 @@ class Connection:
             self._frame_max = wire.whole(limits, "inbound_frame_bytes_max", 1)
         self._listen()
 
-    async def call(self, method: str, params: dict[str, Any]) -> Any:
+    async def call(self, method: str, params: dict[str, Any], traceparent: str | None = None) -> Any:
         """A request and its result; Refused, or ConnectionLost."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -96,7 +99,7 @@ class Connection:
 
         if self._ended:
             raise ConnectionLost("there is no connection")
-        self.ask(method, params, answered)
+        self.ask(method, params, answered, traceparent)
         # Only calls hear of the end: everything else is done once more by itself.
         self._calls.add(future)
         try:

@@ -12,7 +12,7 @@ import functools
 import logging
 import uuid
 from collections import deque
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Protocol
 
 from . import wire
 from .errors import Refused, fail
@@ -27,11 +27,18 @@ CHANGES = (
     "message.stop", "reaction.add", "reaction.remove", "pin.add", "pin.remove", "read.set",
 )  # fmt: skip
 
-#: Sends a request; the callback gets its answer if one comes on this connection.
-Ask = Callable[[str, "dict[str, Any]", Callable[["dict[str, Any]"], None]], None]
+Answered = Callable[["dict[str, Any]"], None]
 Key = tuple[str, str]
 #: Gets a message that was appended open, and its answer, before it leaves the store.
 Opened = Callable[[Outgoing, "dict[str, Any] | Refused"], None]
+
+
+class Ask(Protocol):
+    """Sends a request; the callback gets its answer if one comes on this connection."""
+
+    def __call__(
+        self, method: str, params: dict[str, Any], answered: Answered, /, traceparent: str | None = None
+    ) -> None: ...
 
 
 def is_change(method: str, params: Mapping[str, Any]) -> bool:
@@ -64,12 +71,12 @@ class Outbox:
         #: Until when nothing is sent, because the server said so; the loop's time.
         self._paused_until = 0.0
 
-    def add(self, params: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
+    def add(self, params: dict[str, Any], traceparent: str | None = None) -> asyncio.Future[dict[str, Any]]:
         """Keeps a message and sends it as soon as there is a connection. What is returned gets the answer."""
         message_id = params.setdefault("message_id", str(uuid.uuid4()))
         # A copy of its own, and an error now if it can't be sent.
         params = wire.decode(wire.encode(params))
-        outgoing = Outgoing(params["timeline"], message_id, params)
+        outgoing = Outgoing(params["timeline"], message_id, params, traceparent=traceparent)
         key = key_of(outgoing)
         known = self._all.get(key)
         if known is not None and known.params != params:
@@ -81,13 +88,15 @@ class Outbox:
             self._waiting[key] = asyncio.get_running_loop().create_future()
         return self._waiting[key]
 
-    def change(self, method: str, params: Mapping[str, Any]) -> asyncio.Future[Any]:
+    def change(
+        self, method: str, params: Mapping[str, Any], traceparent: str | None = None
+    ) -> asyncio.Future[Any]:
         """The same for a call. The change is one of the history that the store has."""
         kept: dict[str, Any] = wire.decode(wire.encode(params))
         place = self._store.place(kept["timeline"])
         if kept.get("epoch") is None and place is not None:
             kept["epoch"] = place.epoch
-        outgoing = Outgoing(kept["timeline"], str(uuid.uuid4()), kept, method)
+        outgoing = Outgoing(kept["timeline"], str(uuid.uuid4()), kept, method, traceparent)
         waiting = self._superseded(outgoing) if method == "read.set" else []
         future = self._keep(outgoing)
         for earlier in waiting:
@@ -165,7 +174,7 @@ class Outbox:
                 self._done(outgoing, answer["result"])
             self._pump()
 
-        ask(outgoing.method, outgoing.params, answered)
+        ask(outgoing.method, outgoing.params, answered, traceparent=outgoing.traceparent)
 
     def _done(self, outgoing: Outgoing, result: Any) -> None:
         if outgoing.method == APPEND and "scheduled" not in wire.record(result):

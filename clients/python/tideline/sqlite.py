@@ -16,7 +16,7 @@ from .place import Place, Step, grown
 from .store import Outgoing
 from .wire import Growth, Message, decode, encode
 
-VERSION = 3
+VERSION = 4
 #: Growths of a message that are rows of their own at most; then its body is written anew.
 ROWS_MAX = 64
 #: A row for each open message with as many parts as its body has, and one for each growth since.
@@ -30,7 +30,7 @@ CREATE TABLE place (timeline TEXT PRIMARY KEY, epoch TEXT NOT NULL, position INT
 CREATE TABLE message (timeline TEXT, sequence INTEGER, body TEXT NOT NULL,
     PRIMARY KEY (timeline, sequence)) WITHOUT ROWID;
 CREATE TABLE outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, timeline TEXT NOT NULL, message_id TEXT NOT NULL,
-    params TEXT NOT NULL, method TEXT NOT NULL DEFAULT 'message.append', UNIQUE (timeline, message_id));
+    params TEXT NOT NULL, method TEXT NOT NULL DEFAULT 'message.append', traceparent TEXT, UNIQUE (timeline, message_id));
 CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -51,10 +51,12 @@ class SqliteStore:
                 for table in TABLES.split(";"):
                     self._base.execute(table)
                 self._base.execute(f"PRAGMA user_version = {VERSION}")
-            elif version in (1, 2):
+            elif version in (1, 2, 3):
                 if version == 1:
                     self._base.execute("ALTER TABLE outbox ADD COLUMN method TEXT NOT NULL DEFAULT 'message.append'")
-                self._base.execute(PARTS)
+                if version < 3:
+                    self._base.execute(PARTS)
+                self._base.execute("ALTER TABLE outbox ADD COLUMN traceparent TEXT")
                 self._base.execute(f"PRAGMA user_version = {VERSION}")
             elif version != VERSION:
                 raise StoreError(f"{os.fspath(path)} is a store of version {version}, this is version {VERSION}")
@@ -141,15 +143,16 @@ class SqliteStore:
         return bool(self._base.execute(rows, (timeline, sequence)).fetchone()[0] > ROWS_MAX)
 
     def outbox(self) -> list[Outgoing]:
-        rows = self._base.execute("SELECT timeline, message_id, params, method FROM outbox ORDER BY number")
-        return [Outgoing(timeline, message_id, decode(params), method) for timeline, message_id, params, method in rows]
+        rows = self._base.execute("SELECT timeline, message_id, params, method, traceparent FROM outbox ORDER BY number")
+        return [Outgoing(timeline, message_id, decode(params), *rest) for timeline, message_id, params, *rest in rows]
 
     def add_outgoing(self, outgoing: Outgoing, is_synced: bool = True) -> None:
         add = (
-            "INSERT INTO outbox (timeline, message_id, params, method) VALUES (?, ?, ?, ?)"
+            "INSERT INTO outbox (timeline, message_id, params, method, traceparent) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (timeline, message_id) DO UPDATE SET params = excluded.params"
         )
-        values = (outgoing.timeline, outgoing.message_id, encode(outgoing.params), outgoing.method)
+        params = encode(outgoing.params)
+        values = (outgoing.timeline, outgoing.message_id, params, outgoing.method, outgoing.traceparent)
         self._write([(add, values)], is_synced)
 
     def remove_outgoing(self, outgoing: Outgoing) -> None:

@@ -23,6 +23,8 @@ class Outgoing:
     #: All parameters of its method.
     params: dict[str, Any]
     method: str = "message.append"
+    #: The step of a W3C trace that it is a part of.
+    traceparent: str | None = None
 
 
 class Store(Protocol):
