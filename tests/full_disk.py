@@ -219,12 +219,16 @@ def allocate(path, size):
         os.posix_fallocate(file.fileno(), 0, size)
 
 
-def trim_half(server, model, errors):
-    client = Client(server)
+def trim_half(server, model, errors, patience=60):
+    """Each trim is repeated for so long, s: one that is refused for good is an error."""
+    client, deadline = Client(server), time.monotonic() + patience
     for number, timeline in enumerate(sorted(model.acked)):
         if number % 2 and model.acked[timeline]:
             head = max(model.acked[timeline])
             done, reason = client.call("timeline.trim", timeline=timeline, before=head + 1)
+            while done is None and time.monotonic() < deadline:
+                time.sleep(0.1)
+                done, reason = client.call("timeline.trim", timeline=timeline, before=head + 1)
             if done is None:
                 errors.append(f"trim: {reason}")
             else:
@@ -237,10 +241,13 @@ def fill(options, kind, number, work):
     size = options.image_mb if kind == "default" else options.small_image_mb
     image, mount = work / "image", work / "mount"
     mount.mkdir(exist_ok=True)
-    with open(image, "wb") as file:
-        file.truncate(size * MIB)
-    run("mkfs.ext4", "-q", "-F", *(["-b", dice.choice(["1024", "4096"])]), image)
-    run("mount", "-o", "loop", image, mount)
+    if options.tmpfs:
+        run("mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", mount)
+    else:
+        with open(image, "wb") as file:
+            file.truncate(size * MIB)
+        run("mkfs.ext4", "-q", "-F", *(["-b", dice.choice(["1024", "4096"])]), image)
+        run("mount", "-o", "loop", image, mount)
     result = {"settings": kind, "fill": number, "stops": 0, "lost": 0, "seconds": None, "errors": []}
     errors = result["errors"]
     log = work / f"{kind}-{number}.log"
@@ -313,7 +320,7 @@ def fill(options, kind, number, work):
             pass
         server.stop(signal.SIGKILL)
         run("umount", mount)
-        image.unlink()
+        image.unlink(missing_ok=True)
     if not (errors or result["stops"] or result["lost"] or options.keep):
         log.unlink()
     return result
@@ -326,6 +333,7 @@ def main():
     parser.add_argument("--settings", choices=["default", "small", "both"], default="both")
     parser.add_argument("--image-mb", type=int, default=700)
     parser.add_argument("--small-image-mb", type=int, default=96)
+    parser.add_argument("--tmpfs", action="store_true", help="of memory, not an ext4 image")
     parser.add_argument("--trim", action="store_true", help="make room by trimming, not by removing a file")
     parser.add_argument("--config", default="", help="more lines of configuration")
     parser.add_argument("--patience", type=int, default=300, help="seconds until a disk must be full")

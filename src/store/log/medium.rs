@@ -76,6 +76,15 @@ pub(crate) trait Archive: Send + Sync {
     /// Gets ready for what will be written next; whether there was something to do.
     fn prepare(&self) -> Result<bool, Error>;
 
+    /// Sets room aside for frames that make room on a full disk, if it can.
+    fn keep_room(&self) -> Result<(), Error>;
+
+    /// Whether it is there, or none is to be kept.
+    fn has_room(&self) -> bool;
+
+    /// Lets the next frames have it; whether there was any.
+    fn use_room(&self) -> bool;
+
     /// Notes about once a second that every frame up to `published` is there.
     fn note(&self, published: Position) -> Result<(), Error>;
 }

@@ -76,6 +76,8 @@ pub struct Options {
     /// How many retired segments wait to be written over, instead of being removed; 0 also turns [`Keeper::prepare`]
     /// off.
     pub spare_segments: usize,
+    /// Room that the log keeps for the frames that make room on a full disk, see [`Keeper::keep_room`]; 0 = none.
+    pub room_bytes: u64,
 }
 
 impl Default for Options {
@@ -88,6 +90,7 @@ impl Default for Options {
             retention_bytes: 128 * 1024 * 1024,
             tail_bytes: 32 * 1024 * 1024,
             spare_segments: 2,
+            room_bytes: 0,
         }
     }
 }
@@ -228,6 +231,11 @@ impl Log {
         };
         self.in_flight.push_back(Arc::clone(frame));
         Ok(())
+    }
+
+    /// After `Full`: the next frames may go where the log keeps room; whether there was any. See [`Keeper::keep_room`].
+    pub(crate) fn use_room(&self) -> bool {
+        self.medium.archive().use_room()
     }
 
     /// Waits for the oldest frame in flight. After a failure, those behind it have failed too.
@@ -383,6 +391,17 @@ impl Keeper {
     /// appends. Without room on the disk it does nothing. Whether a file was made.
     pub(crate) fn prepare(&self) -> Result<bool, Error> {
         self.archive.prepare()
+    }
+
+    /// Sets room aside for frames that make room, if none is and the disk has it: a file that becomes the next segment
+    /// when [`Log::use_room`] says so. Nothing but the log ever gets it. Cheap if there is nothing to do.
+    pub(crate) fn keep_room(&self) -> Result<(), Error> {
+        self.archive.keep_room()
+    }
+
+    /// Whether that room is there, or none is to be kept.
+    pub(crate) fn has_room(&self) -> bool {
+        self.archive.has_room()
     }
 
     /// Notes about once a second how far the log surely reaches, so that the loss of anything older is noticed at the

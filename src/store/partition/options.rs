@@ -73,6 +73,9 @@ const _: () = assert!(
     "a full commit and one more write are a frame that the log takes"
 );
 
+/// What a log keeps for the frames of trims and deletions on a full disk: some thousands of them.
+const ROOM_BYTES: u64 = 1 << 20;
+
 impl Options {
     /// Bytes of log after which a memtable is frozen; a restart replays about as much. Twice the memtable, so that
     /// only writes which replace each other again and again, and so take log but no memory, come to it.
@@ -98,6 +101,9 @@ impl Options {
         self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(4));
         self.memtable_bytes = self.memtable_bytes.min(memory);
         self.log.segment_bytes = self.log.segment_bytes.min(share);
+        // A part of the reserve that the image never gets.
+        self.log.room_bytes = ROOM_BYTES.min(self.log.segment_bytes).min(self.reserve_bytes / 4);
+        self.reserve_bytes -= self.log.room_bytes;
         self.image.part_bytes_max = self.image.part_bytes_max.min(share.max(4 << 20));
         self.image.slice_bytes = self.image.slice_bytes.min((share / 4).max(1 << 20));
         configured.log_changes(self);

@@ -206,7 +206,8 @@ impl Route {
     }
 
     /// What to do now, if there is something and it is time. The same piece again until [`Route::wrote`].
-    pub(super) fn next_work(&mut self, now: Instant) -> Option<Work> {
+    /// `asked`: up to here the log asks to be let go of.
+    pub(super) fn next_work(&mut self, now: Instant, asked: Position) -> Option<Work> {
         if self.is_busy || self.retry_at.is_some_and(|at| now < at) {
             return None;
         }
@@ -216,7 +217,7 @@ impl Route {
             Stage::Anew(since) => Some(Work::Anew(since)),
             Stage::Follows => {
                 if self.piece.is_none() {
-                    self.piece = self.cut().map(Arc::new);
+                    self.piece = self.cut(asked).map(Arc::new);
                 }
                 self.piece.clone().map(Work::Write)
             }
@@ -225,8 +226,9 @@ impl Route {
         work
     }
 
-    fn cut(&mut self) -> Option<Piece> {
-        let is_late = self.read_bytes - self.cursor_bytes >= LAZY_BYTES;
+    fn cut(&mut self, asked: Position) -> Option<Piece> {
+        let is_asked = self.held() < asked && asked <= self.read;
+        let is_late = self.read_bytes - self.cursor_bytes >= LAZY_BYTES || is_asked;
         if self.waiting.is_empty() && !is_late {
             return None;
         }

@@ -197,9 +197,9 @@ impl Source {
     }
 
     fn start_works(&mut self, running: &mut Running) {
-        let now = Instant::now();
+        let (now, asked) = (Instant::now(), self.tail.asked());
         for index in 0..self.routes.len() {
-            let Some(work) = self.routes[index].next_work(now) else {
+            let Some(work) = self.routes[index].next_work(now, asked) else {
                 continue;
             };
             let route = &self.routes[index];

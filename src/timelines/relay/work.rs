@@ -187,6 +187,11 @@ impl Step {
         let checks = self.faults.broken != Some(Broken::NoCheck);
         #[cfg(not(any(test, feature = "faults")))]
         let checks = true;
+        // A cursor alone lets the log go.
+        let purpose = match effects.is_empty() {
+            true => Purpose::MakesRoom,
+            false => Purpose::Derives,
+        };
         let write = move |txn: &mut Txn<'_>| -> Result<bool, ReadError> {
             if checks && key.load(txn)? != from {
                 return Ok(false);
@@ -200,7 +205,7 @@ impl Step {
             Ok(true)
         };
         let submitted = self.partitions.submit(
-            Purpose::Derives,
+            purpose,
             self.destination,
             bytes + CURSOR_BYTES,
             write,

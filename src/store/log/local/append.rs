@@ -191,10 +191,11 @@ impl LocalMedium {
         };
         let failed = self.write_failed(error);
         let is_full = matches!(failed, AppendError::Full(_));
-        if !is_full || self.offset == 0 || !self.files.segments.has_spare() {
+        if !is_full || !self.files.segments.has_spare() {
             return Err(failed);
         }
         self.begin_segment(position)?;
+        self.note_segment()?;
         let written = self.file.write_at(bytes, self.offset);
         written.map_err(|error| self.write_failed(error))
     }

@@ -81,6 +81,18 @@ impl Archive for Arc<Files> {
         prepare::prepare(&self.segments)
     }
 
+    fn keep_room(&self) -> Result<(), Error> {
+        prepare::keep_room(&self.segments)
+    }
+
+    fn has_room(&self) -> bool {
+        self.segments.has_room()
+    }
+
+    fn use_room(&self) -> bool {
+        self.segments.use_room()
+    }
+
     fn note(&self, published: Position) -> Result<(), Error> {
         let noted = lock(&self.state).note_position(published);
         noted.map_err(|e| Error::io(state::NAME, e))

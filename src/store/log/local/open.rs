@@ -16,7 +16,7 @@ use super::scan::{End, Found, scan};
 use super::segment::{
     FrameCursor, Segment, is_spare_name, parse_segment_name, segment_firsts, segment_name,
 };
-use super::segments::{RetentionLimits, Segments};
+use super::segments::{ROOM, RetentionLimits, Segments};
 use super::state::StateFile;
 use super::storage::{File, Storage};
 use crate::log::{Last, Options};
@@ -114,10 +114,12 @@ pub(in crate::log) fn open(
         bytes: options.retention_bytes,
         spares: options.spare_segments,
         segment_bytes: options.segment_bytes,
+        room_bytes: options.room_bytes,
     };
+    let has_room = names.iter().any(|name| name == ROOM);
     let files = Arc::new(Files {
         log: state.log,
-        segments: Segments::new(storage, limits, segments, spares),
+        segments: Segments::new(storage, limits, segments, spares, has_room),
         state: Mutex::new(state_file),
     });
     let medium = LocalMedium::new(files, end, options.segment_bytes);

@@ -1,6 +1,6 @@
 //! Making a segment's file before it is needed.
 //!
-//! Owns: files of zeros. Promises: a file is a spare only when all of it is durable; the disk is given back what a
+//! Owns: files of zeros, among them the room that is kept for making room. Promises: a file is a spare only when all of it is durable; the disk is given back what a
 //! failed attempt took; syncs come in slices, so that those of the appending thread wait for a slice at most. Must not:
 //! run on the appending thread, or be missed if it does not run: appending then extends its file, more slowly.
 
@@ -40,6 +40,28 @@ pub(super) fn prepare(segments: &Segments) -> Result<bool, Error> {
     let _ = storage.remove(UNFINISHED);
     if disk::is_full(&error, || storage.left()) || disk::is_no_descriptor(&error) {
         return Ok(false);
+    }
+    Err(Error::io(UNFINISHED, error))
+}
+
+/// Sets the room aside that makes room on a full disk, if there is none. A segment that waits to be used again is given
+/// up for it.
+pub(super) fn keep_room(segments: &Segments) -> Result<(), Error> {
+    let storage = segments.storage();
+    let Some(bytes) = segments.room_bytes_wanted() else {
+        return Ok(());
+    };
+    let has_left = || storage.left().is_none_or(|left| left >= bytes);
+    if !has_left() && !(segments.drop_spare()? && has_left()) {
+        return Ok(());
+    }
+    let made = fill(storage, bytes).and_then(|()| segments.add_room(UNFINISHED));
+    let Err(error) = made else {
+        return Ok(());
+    };
+    let _ = storage.remove(UNFINISHED);
+    if disk::is_full(&error, || storage.left()) || disk::is_no_descriptor(&error) {
+        return Ok(());
     }
     Err(Error::io(UNFINISHED, error))
 }

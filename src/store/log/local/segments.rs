@@ -23,7 +23,12 @@ pub(super) struct RetentionLimits {
     pub(super) bytes: u64,
     pub(super) spares: usize,
     pub(super) segment_bytes: u64,
+    /// Kept for what makes room; 0 = none.
+    pub(super) room_bytes: u64,
 }
+
+/// The file that is kept for what makes room: a segment of zeros that is none yet.
+pub(super) const ROOM: &str = "room";
 
 /// The segments of the log, shared by the writer, the readers and retention.
 pub(super) struct Segments {
@@ -31,6 +36,8 @@ pub(super) struct Segments {
     limits: RetentionLimits,
     list: Mutex<VecDeque<Arc<Segment>>>,
     spares: Mutex<Vec<String>>,
+    /// [`ROOM`] is there.
+    has_room: AtomicBool,
     /// Held during each change of the directory and its sync: no two changes are ever underway at once.
     directory: Mutex<()>,
     /// After a failed sync of the directory nobody knows which names a crash would leave: no segment goes any more.
@@ -55,8 +62,10 @@ impl Segments {
         limits: RetentionLimits,
         list: Vec<Arc<Segment>>,
         spares: Vec<String>,
+        has_room: bool,
     ) -> Segments {
         Segments {
+            has_room: AtomicBool::new(has_room),
             storage,
             limits,
             list: Mutex::new(list.into()),
@@ -164,6 +173,8 @@ impl Segments {
         let segment = Arc::new(Segment::opened(first, file.clone()));
         segment.set_bytes(bytes);
         let mut list = lock(&self.list);
+        // A segment that has got no frame, for want of room, makes place for one that has room.
+        list.pop_back_if(|last| last.first == first);
         if let Some(before) = list.back() {
             before.close();
         }
@@ -193,6 +204,48 @@ impl Segments {
         self.storage.sync_dir()?;
         lock(&self.spares).push(spare);
         Ok(())
+    }
+
+    /// How much room is to be set aside, if none is.
+    pub(super) fn room_bytes_wanted(&self) -> Option<u64> {
+        let bytes = self.limits.room_bytes;
+        let wanted = bytes > 0 && !self.has_room() && !self.broken.load(Ordering::Acquire);
+        wanted.then_some(bytes)
+    }
+
+    /// Takes a finished file in as the room.
+    pub(super) fn add_room(&self, file: &str) -> io::Result<()> {
+        let _directory = lock(&self.directory);
+        self.storage.rename(file, ROOM)?;
+        self.storage.sync_dir()?;
+        self.has_room.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether the room is there, or none is to be kept.
+    pub(super) fn has_room(&self) -> bool {
+        self.limits.room_bytes == 0 || self.has_room.load(Ordering::Acquire)
+    }
+
+    /// Makes the room a spare: the next segment will have it. Whether there was any.
+    pub(super) fn use_room(&self) -> bool {
+        let mut spares = lock(&self.spares);
+        let had = self.has_room.swap(false, Ordering::AcqRel);
+        if had {
+            spares.push(ROOM.to_owned());
+        }
+        had
+    }
+
+    /// Gives the disk back a segment that waits to be used again; whether there was one.
+    pub(super) fn drop_spare(&self) -> Result<bool, Error> {
+        let _directory = lock(&self.directory);
+        let Some(spare) = lock(&self.spares).pop_if(|spare| spare != ROOM) else {
+            return Ok(false);
+        };
+        let removed = self.storage.remove(&spare);
+        let removed = removed.and_then(|()| self.storage.sync_dir());
+        removed.map(|()| true).map_err(|error| Error::io(&spare, error))
     }
 
     /// Lets go of what may go; returns how many segments went.

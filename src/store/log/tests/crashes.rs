@@ -14,6 +14,7 @@ fn options() -> Options {
         retention_bytes: 9000,
         tail_bytes: 2000,
         spare_segments: 2,
+        room_bytes: 0,
     }
 }
 

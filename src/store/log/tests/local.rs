@@ -13,6 +13,7 @@ fn options() -> Options {
         retention_bytes: 1 << 40,
         tail_bytes: 4000,
         spare_segments: 2,
+        room_bytes: 0,
     }
 }
 

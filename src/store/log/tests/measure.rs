@@ -33,6 +33,7 @@ fn run(way: Way, messages: usize, batches: usize) -> Vec<f64> {
         segment_bytes: 16 * 1024 * 1024,
         retention_bytes: 0,
         spare_segments: if way == Way::Appended { 0 } else { 4 },
+        room_bytes: 0,
         ..Options::default()
     };
     let storage = Arc::new(LocalStorage::new(directory.path()).unwrap());

@@ -151,6 +151,18 @@ impl Archive for MemoryMedium {
         Ok(false)
     }
 
+    fn keep_room(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn use_room(&self) -> bool {
+        false
+    }
+
     fn note(&self, _: Position) -> Result<(), Error> {
         Ok(())
     }

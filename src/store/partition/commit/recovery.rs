@@ -55,6 +55,10 @@ pub(in super::super) fn start(
     let (wake, work) = sync_channel(16);
     let stores = (image.clone(), log.reader());
     let folder = image_folder.parent().unwrap_or(image_folder);
+    let keeper = log.keeper();
+    if let Err(error) = keeper.keep_room() {
+        tracing::warn!(%error, "no room could be set aside in the log");
+    }
     let reserve = Reserve::new(folder, options.reserve_bytes);
     let shared = Shared::new(
         queue,
@@ -73,7 +77,7 @@ pub(in super::super) fn start(
         clock: Arc::clone(&clock),
         options: options.clone(),
         work,
-        keeper: log.keeper(),
+        keeper,
         kept: Instant::now(),
         merge_from: Instant::now(),
         full: None,

@@ -194,15 +194,34 @@ impl Writer {
         let frame = self
             .log
             .seal(self.pending.now_ms, &mut self.pending.draft)?;
-        match self.log.begin(&frame) {
-            // Written with what is kept for it; until there is as much room again nothing else is let in.
-            Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
-                self.shared.flush_lag.set(FlushLag::Full);
-                self.log.begin(&frame)?;
+        let mut begun = self.log.begin(&frame);
+        // Written with what is kept for it: at first the log's own, then what the image needs, too.
+        for room in [Room::Log, Room::Reserve] {
+            if matches!(begun, Err(AppendError::Full(_)))
+                && self.makes_room
+                && self.has_given(room, frame.position)
+            {
+                begun = self.log.begin(&frame);
             }
-            begun => begun?,
         }
+        begun?;
         Ok(frame)
+    }
+
+    /// Gives room to what makes room. Until there is as much again nothing else is let in.
+    fn has_given(&self, room: Room, position: Position) -> bool {
+        let shared = &self.shared;
+        let given = match room {
+            Room::Log => self.log.use_room(),
+            Room::Reserve => shared.reserve.give_back(),
+        };
+        if given {
+            shared.reserve.set_making_room(true);
+            shared.reserve.set_log_full();
+            shared.hold.ask(position);
+            shared.flush_lag.set(FlushLag::Full);
+        }
+        given
     }
 
     /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch
@@ -370,6 +389,13 @@ impl Writer {
             tracing::warn!(%error, "the log could not be closed cleanly; it will be checked at the next start");
         }
     }
+}
+
+/// What is kept for what makes room.
+#[derive(Clone, Copy)]
+enum Room {
+    Log,
+    Reserve,
 }
 
 /// Where a memtable takes so long to fill, page faults cost little.

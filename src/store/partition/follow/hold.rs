@@ -20,6 +20,8 @@ pub(in super::super) struct Hold {
     bytes: AtomicU64,
     /// Above these positions the log keeps everything, by holder.
     above: [AtomicU64; HOLDERS],
+    /// Holders that can are to let go of what is below this: the log has no room.
+    asked: AtomicU64,
 }
 
 impl Hold {
@@ -29,6 +31,7 @@ impl Hold {
         let hold = Hold {
             bytes: AtomicU64::new(0),
             above: std::array::from_fn(|_| AtomicU64::new(above)),
+            asked: AtomicU64::new(0),
         };
         hold.let_go(Holder::Reshape);
         hold.let_go(Holder::Backup);
@@ -46,6 +49,15 @@ impl Hold {
     /// From now on everything above `position` is kept for this holder.
     pub(in super::super) fn set(&self, holder: Holder, position: Position) {
         self.above[holder as usize].store(position.0, Ordering::Release);
+    }
+
+    /// Asks the holders to let go of what is below `position`, because the log has no room.
+    pub(in super::super) fn ask(&self, position: Position) {
+        self.asked.fetch_max(position.0, Ordering::AcqRel);
+    }
+
+    pub(in super::super) fn asked(&self) -> Position {
+        Position(self.asked.load(Ordering::Acquire))
     }
 
     /// From now on nothing is kept for this holder.

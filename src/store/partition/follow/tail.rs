@@ -89,6 +89,16 @@ impl Tail {
         }
     }
 
+    /// Up to here the holders are to let go, as far as they can: the log had no room for the batch here but what is kept
+    /// for making room.
+    #[must_use]
+    pub fn asked(&self) -> Position {
+        match &self.of {
+            Of::Live(partition) => partition.hold.asked(),
+            Of::Ended(_) | Of::Gone(_) => Position::ZERO,
+        }
+    }
+
     /// The first position that the log keeps, or will have.
     #[must_use]
     pub fn first(&self) -> Position {

@@ -232,7 +232,9 @@ impl Flusher {
         let kept = self.keeper.retain(unneeded, now_ms);
         let prepared = self.keeper.prepare();
         let noted = self.keeper.note();
-        if let Err(error) = kept.and(prepared).and(noted) {
+        // Before the image gets what the log has let go of.
+        let has_room = self.keeper.keep_room();
+        if let Err(error) = kept.and(prepared).and(noted).and(has_room) {
             tracing::warn!(%error, "the log's segments could not be looked after");
         }
     }
@@ -305,7 +307,8 @@ impl Flusher {
         let frozen = self.shared.frozen();
         let image_free = image.file_bytes.saturating_sub(image.bytes_used);
         // Too many runs and nothing to merge: there is no room for a merge.
-        if !self.shared.reserve.take(is_idle, image_free) || (image.busy && is_idle) {
+        let has_room = self.shared.reserve.take(is_idle, image_free) && self.keeper.has_room();
+        if !has_room || (image.busy && is_idle) {
             return FlushLag::Full;
         }
         if image_free >= self.options.reserve_bytes {

@@ -43,6 +43,7 @@ fn open(
             retention_bytes: 9_000,
             tail_bytes: 2_000,
             spare_segments: 2,
+            room_bytes: 0,
         },
         fault,
         ..Options::default()
