@@ -331,6 +331,11 @@ impl Route {
         (self.stage == Stage::Follows).then_some((self.read_bytes, left))
     }
 
+    /// Whether its cursor is behind what it has read, and nothing is to be written.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_idle() && !self.is_busy && self.held() < self.read
+    }
+
     /// Above this the route may need the log again.
     pub(super) fn held(&self) -> Position {
         match self.stage {

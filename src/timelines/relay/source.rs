@@ -73,6 +73,10 @@ impl Source {
                 continue;
             }
             let retry_at = self.routes.iter().filter_map(Route::retry_at).min();
+            // A cursor that is behind holds the log, which may ask for room without a batch to say so.
+            let is_behind = self.routes.iter().any(Route::is_behind);
+            let look_at = is_behind.then(|| Instant::now() + LOOK_EVERY);
+            let retry_at = retry_at.into_iter().chain(look_at).min();
             let past = self.tail.past(next.unwrap_or_default());
             tokio::select! {
                 Some((route, outcome)) = running.next(), if !running.is_empty() => {
@@ -306,5 +310,7 @@ fn by_destination(derived: Vec<Derived>) -> HashMap<PartitionId, Vec<Derived>> {
     parts
 }
 
+/// Between two looks whether the log asks for room.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After what the source's partition could not read.
 const REST: Duration = Duration::from_millis(200);

@@ -94,6 +94,7 @@ pub(in super::super) fn failed(
         AppendError::Full(error) => {
             tracing::warn!(%error, "the disk is full; writes are refused");
             shared.reserve.set_log_full();
+            shared.hold.ask(shared.tail());
             shared.metrics.all.refused(DISK_SPACE, closures as u64);
             StoreError::StorageFull
         }
