@@ -136,6 +136,18 @@ impl Outbox {
         }
     }
 
+    /// Adds a message of either kind as one frame, an empty one too.
+    #[cfg(feature = "faults")]
+    pub(super) fn echo(&mut self, frames: Frames, message: Bytes) {
+        let data = match frames {
+            Frames::Binary => Data::Binary,
+            Frames::Text | Frames::None => Data::Text,
+        };
+        self.bytes += message.len();
+        let frame = Frame::new(OpCode::Data(data), true, message);
+        self.queue.push_back(frame);
+    }
+
     /// Adds a ping or a pong, behind those that wait and in front of all else that has not begun to go out. If too many
     /// of its kind wait, the oldest is dropped: a client that sends pings and reads nothing piles up nothing. A
     /// response has none.

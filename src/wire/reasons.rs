@@ -66,6 +66,9 @@ listed! {
         EpochChanged,
         /// The table has no stream. Enable it, by Tablestore's API.
         NoStream,
+        /// The server is not set up for this; `field` is the setting that is missing. Set it, and start the server
+        /// again.
+        NotConfigured,
         /// The log has let go of what follows this position, or it is of a history that was replaced. Read anew what
         /// the changes are of, and open the stream from now.
         PositionLost,
@@ -165,6 +168,12 @@ impl Reason {
                 "the epoch is not the current one",
             ),
             NoStream => (409, false, "no_stream", "the table has no stream"),
+            NotConfigured => (
+                409,
+                false,
+                "not_configured",
+                "the server is not set up for this",
+            ),
             PositionLost => (
                 409,
                 false,

@@ -296,7 +296,9 @@ def test_where_a_backup_may_go_and_who_may_make_one(server, backed_up):
     with Client(server) as client:
         with pytest.raises(Refused) as refused:
             client.call("backup.start", target="all")
-        assert "backup_directory" in refused.value.message
+        assert (refused.value.code, refused.value.reason) == (409, "not_configured")
+        assert refused.value.data["field"] == "backup_directory" and not refused.value.data["retry"]
+        assert "set backup_directory" in refused.value.message
         assert client.call("backup.status") == {}
     own = backed_up()
     with Client(own) as client:

@@ -133,6 +133,11 @@ impl Session {
                 received = true;
             }
             match message {
+                // For a suite that asks a WebSocket for an echo.
+                #[cfg(feature = "faults")]
+                Inbound::Data(frames, payload) if tideline_base::faults::is_named("echoes") => {
+                    self.outbox.echo(frames, payload);
+                }
                 Inbound::Data(frames, payload) if frames == self.form.dialect.frames() => {
                     *bytes += payload.len();
                     match &mut self.centrifuge {

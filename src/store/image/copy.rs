@@ -67,11 +67,11 @@ impl Image {
     ///
     /// Each read transaction and each sync is of so many bytes, or those of a merge's slice if that is less: a disk
     /// that is busy with a large one keeps the log waiting. While one slice is synced the next is copied, and no more.
-    /// While a part is copied the one before is read.
+    /// While a part is copied the one before is read; that ends with an error, too, when `goes_on` says `false`.
     pub(crate) fn copy(
         &self,
         folder: &Path,
-        slice_bytes: u64,
+        (slice_bytes, goes_on): (u64, &(dyn Fn() -> bool + Sync)),
         pace: Pace<'_>,
     ) -> Result<Option<Position>, Error> {
         let inner = &*self.inner;
@@ -79,6 +79,9 @@ impl Image {
         // A merge that had begun its slice has ended it now.
         drop(inner.lock()?);
         let (catalog, entries) = self.now()?;
+        // The control: one transaction for all of the copy.
+        let is_held = tideline_base::faults::is_named("copy_holds_view");
+        let _held = is_held.then(|| self.snapshot()).transpose()?;
         let bytes: u64 = catalog.parts().map(|part| part.page_bytes).sum();
         let map_bytes =
             usize::try_from((bytes + bytes / 4).next_multiple_of(MAP_ROOM_BYTES) + MAP_ROOM_BYTES);
@@ -91,7 +94,7 @@ impl Image {
         let (copied, to_check) = mpsc::sync_channel(1);
         let done = thread::scope(|all| {
             let syncing = all.spawn(|| sync_slices(&file, to_sync));
-            let checking = all.spawn(|| check_parts(&target, to_check, &*inner.rules));
+            let checking = all.spawn(|| check_parts(&target, to_check, (&*inner.rules, goes_on)));
             let done = self.copy_parts(&catalog, &target, (&written, &copied), slice_bytes, pace);
             let done = done.and_then(|is_whole| match is_whole {
                 true => enter(&target, &entries).map(|()| Some(catalog.covered)),
@@ -203,13 +206,14 @@ fn sync_slices(file: &File, written: Receiver<()>) -> io::Result<()> {
 fn check_parts(
     target: &Store,
     copied: Receiver<CopiedPart>,
-    rules: &dyn Rules,
+    (rules, goes_on): (&dyn Rules, &(dyn Fn() -> bool + Sync)),
 ) -> Result<(), Error> {
     for (run, part) in copied {
         let txn = target.read()?;
         // What is kept of it belongs to the file that was copied.
         let part = part.unread();
-        verify_part(PartReader::new(target, run, &part, &txn, rules)?, &part)?;
+        let reader = PartReader::new(target, run, &part, &txn, rules)?;
+        verify_part(reader, &part, goes_on)?;
     }
     Ok(())
 }

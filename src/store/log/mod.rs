@@ -11,6 +11,7 @@ mod draft;
 mod error;
 mod extent;
 mod frame;
+mod keeper;
 pub(crate) mod local;
 mod medium;
 mod squeeze;
@@ -33,6 +34,7 @@ pub(crate) use local::{LocalStorage, make_with};
 pub(crate) use local::{Opened, Storage, identity, make, verify};
 
 use frame::Header;
+pub(crate) use keeper::Keeper;
 pub(crate) use medium::LogFigures;
 use medium::{Archive, Durability, Frames, Medium};
 use tail::Tail;
@@ -368,47 +370,6 @@ impl LogReader {
             frames.push(Arc::new(frame));
         }
         Ok(frames)
-    }
-}
-
-/// Retention of a log. Any thread may call it while another appends.
-pub(crate) struct Keeper {
-    tail: Arc<Mutex<Tail>>,
-    archive: Arc<dyn Archive>,
-}
-
-impl Keeper {
-    /// Lets go of segments: those that the image covers, and that are older than the age limit or make the log larger
-    /// than the size limit. Returns how many went. May block on the disk.
-    pub(crate) fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
-        self.archive.retain(covered, now_ms)
-    }
-
-    /// Makes a file of zeros for the next segment, if the active one is half full of small frames and no retired one
-    /// waits. Writing over a file costs a fraction of extending it, because a sync need not also write the file's new
-    /// length and blocks; with large frames, so few syncs, the zeros would cost more. Cheap if there is nothing to do:
-    /// call it often, from a thread that may block for as long as a segment takes to write, and never from the one that
-    /// appends. Without room on the disk it does nothing. Whether a file was made.
-    pub(crate) fn prepare(&self) -> Result<bool, Error> {
-        self.archive.prepare()
-    }
-
-    /// Sets room aside for frames that make room, if none is and the disk has it: a file that becomes the next segment
-    /// when [`Log::use_room`] says so. Nothing but the log ever gets it. Cheap if there is nothing to do.
-    pub(crate) fn keep_room(&self) -> Result<(), Error> {
-        self.archive.keep_room()
-    }
-
-    /// Whether that room is there, or none is to be kept.
-    pub(crate) fn has_room(&self) -> bool {
-        self.archive.has_room()
-    }
-
-    /// Notes about once a second how far the log surely reaches, so that the loss of anything older is noticed at the
-    /// next start. Cheap if there is nothing to do; never on the thread that appends.
-    pub(crate) fn note(&self) -> Result<(), Error> {
-        let published = lock(&self.tail).published();
-        self.archive.note(published)
     }
 }
 

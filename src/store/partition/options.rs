@@ -102,7 +102,9 @@ impl Options {
         self.memtable_bytes = self.memtable_bytes.min(memory);
         self.log.segment_bytes = self.log.segment_bytes.min(share);
         // A part of the reserve that the image never gets.
-        self.log.room_bytes = ROOM_BYTES.min(self.log.segment_bytes).min(self.reserve_bytes / 4);
+        self.log.room_bytes = ROOM_BYTES
+            .min(self.log.segment_bytes)
+            .min(self.reserve_bytes / 4);
         self.reserve_bytes -= self.log.room_bytes;
         self.image.part_bytes_max = self.image.part_bytes_max.min(share.max(4 << 20));
         self.image.slice_bytes = self.image.slice_bytes.min((share / 4).max(1 << 20));

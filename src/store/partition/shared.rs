@@ -107,6 +107,14 @@ impl Shared {
         })
     }
 
+    /// What is kept for making room is used from this position on: until there is as much again nothing else is let in.
+    pub(super) fn make_room(&self, position: Position) {
+        self.reserve.set_making_room(true);
+        self.reserve.set_log_full();
+        self.hold.ask(position);
+        self.flush_lag.set(FlushLag::Full);
+    }
+
     /// The published tail: what readers may see.
     pub(super) fn tail(&self) -> Position {
         Position(self.tail.load(Ordering::Acquire))

@@ -204,12 +204,9 @@ impl Step {
             }
             Ok(true)
         };
-        let submitted = self.partitions.submit(
-            purpose,
-            self.destination,
-            bytes + CURSOR_BYTES,
-            write,
-        );
+        let submitted =
+            self.partitions
+                .submit(purpose, self.destination, bytes + CURSOR_BYTES, write);
         async move {
             match submitted.await {
                 Ok(true) => Outcome::Wrote,

@@ -75,9 +75,11 @@ fn shown(job: BackupJob) -> backup::Backup {
 
 fn refusal(refused: BackupRefusal) -> Failure {
     match refused {
-        BackupRefusal::NoDirectory => Failure::new(Reason::MethodNotFound).saying(
-            "the server has no folder for backups: set backup_directory, and start it again",
-        ),
+        BackupRefusal::NoDirectory => Failure::new(Reason::NotConfigured)
+            .about("backup_directory")
+            .saying(
+                "the server has no folder for backups: set backup_directory, and start it again",
+            ),
         BackupRefusal::BadName => Failure::invalid("target", "not the name of a folder"),
         BackupRefusal::Busy => Failure::new(Reason::Busy)
             .saying("another backup is being made, or the server stops")

@@ -4,6 +4,8 @@
 //! digests of every part, every key in its filter. Promises: goes on after a problem, so that one report names them
 //! all. Must not: change anything, or be needed for safety: reads check for themselves.
 
+use std::io;
+
 use bytes::Bytes;
 
 use super::super::catalog::{Catalog, Job, Part, Run, TableCounts};
@@ -63,14 +65,20 @@ impl Image {
     }
 }
 
-/// Reads one part and returns its first problem as an error.
-pub(in super::super) fn verify_part(reader: PartReader<'_>, part: &Part) -> Result<(), Error> {
+/// Reads one part and returns its first problem as an error; or ends, with an error, once it is not to go on.
+pub(in super::super) fn verify_part(
+    reader: PartReader<'_>,
+    part: &Part,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(), Error> {
     let mut found = None;
     let place = format!("run {}, slot {}", reader.run, part.slot);
     let mut report = |Problem { place, what }| {
         found.get_or_insert_with(|| Error::damaged(place, &what));
     };
-    Check::new(&mut report).part(&place, Ok(reader), part)?;
+    let mut check = Check::new(&mut report);
+    check.goes_on = goes_on;
+    check.part(&place, Ok(reader), part)?;
     found.map_or(Ok(()), Err)
 }
 
@@ -82,6 +90,8 @@ fn place(run: &Run, at: usize) -> String {
 struct Check<'t> {
     report: &'t mut dyn FnMut(Problem),
     verified: VerifiedImage,
+    /// Asked at each page of rows.
+    goes_on: &'t dyn Fn() -> bool,
 }
 
 impl<'t> Check<'t> {
@@ -89,6 +99,7 @@ impl<'t> Check<'t> {
         Check {
             report,
             verified: VerifiedImage::default(),
+            goes_on: &|| true,
         }
     }
 
@@ -204,18 +215,24 @@ impl<'t> Check<'t> {
             }
         });
         let mut rows = PartRows::default();
-        reader.trees.rows.walk(&mut |page| match page {
-            Err(error) => {
-                self.tell(place, error.to_string());
-                rows.is_whole = false;
-            }
-            Ok(page) if page.is_last() => {
-                for at in 0..page.count() {
-                    self.row(place, &reader, (page, at), filter.as_ref(), &mut rows);
+        reader.trees.rows.walk_while(&mut |page| {
+            match page {
+                Err(error) => {
+                    self.tell(place, error.to_string());
+                    rows.is_whole = false;
                 }
+                Ok(page) if page.is_last() => {
+                    for at in 0..page.count() {
+                        self.row(place, &reader, (page, at), filter.as_ref(), &mut rows);
+                    }
+                }
+                Ok(_) => {}
             }
-            Ok(_) => {}
+            (self.goes_on)()
         });
+        if !(self.goes_on)() {
+            return Err(Error::Io(io::Error::other("it was ended")));
+        }
         if rows.is_whole {
             self.compare(place, part, &rows);
         }

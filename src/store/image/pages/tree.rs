@@ -295,12 +295,20 @@ impl Tree {
 
     /// Hands every page to `seen`, parents first, and goes on after one that does not pass.
     pub(in super::super) fn walk(&self, seen: &mut dyn FnMut(Result<&Page, Error>)) {
+        self.walk_while(&mut |page| {
+            seen(page);
+            true
+        });
+    }
+
+    /// The same until `seen` says `false`.
+    pub(in super::super) fn walk_while(&self, seen: &mut dyn FnMut(Result<&Page, Error>) -> bool) {
         if let Some(root) = self.root() {
             self.walk_from(root, seen);
         }
     }
 
-    fn walk_from(&self, link: Link, seen: &mut dyn FnMut(Result<&Page, Error>)) {
+    fn walk_from(&self, link: Link, seen: &mut dyn FnMut(Result<&Page, Error>) -> bool) -> bool {
         let Link {
             height,
             lower,
@@ -311,9 +319,9 @@ impl Tree {
             Ok(page) => page,
             Err(error) => return seen(Err(error)),
         };
-        seen(Ok(&page));
-        if page.is_last() {
-            return;
+        let goes_on = seen(Ok(&page));
+        if !goes_on || page.is_last() {
+            return goes_on;
         }
         let count = page.count();
         let mut step = Step {
@@ -321,10 +329,10 @@ impl Tree {
             at: 0,
             upper: upper.clone(),
         };
-        for at in 0..count {
+        (0..count).all(|at| {
             step.at = at;
-            self.walk_from(self.child(&step, lower.as_ref(), *height), seen);
-        }
+            self.walk_from(self.child(&step, lower.as_ref(), *height), seen)
+        })
     }
 
     /// Whether every page and all counts are as the record says; the first that is not.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::toy::{Model, cell, noise, put};
 use super::{check, flush, open, tiny};
@@ -44,7 +45,7 @@ fn a_copy_is_what_there_was_at_its_beginning_with_a_merge_half_done_and_flushes_
     let (covered, mut later) = (image.covered(), Model::default());
     let folder = home.path().join("copy");
     let mut slices = 0;
-    let copied = image.copy(&folder, u64::MAX, &mut |_| {
+    let copied = image.copy(&folder, (u64::MAX, &|| true), &mut |_| {
         slices += 1;
         if slices < 7 {
             flush(&image, &mut later, rows(5_000 + slices, 2, 100));
@@ -78,7 +79,7 @@ fn a_copy_that_is_not_what_was_read_is_noticed() {
     flush(&image, &mut Model::default(), BTreeMap::from([row]));
     let folder = home.path().join("copy");
     let mut is_bent = false;
-    let copied = image.copy(&folder, u64::MAX, &mut |_| {
+    let copied = image.copy(&folder, (u64::MAX, &|| true), &mut |_| {
         let file = folder.join("data.mdb");
         let bytes = fs::read(&file)?;
         if let Some(at) = bytes.windows(300).position(|bytes| bytes == value) {
@@ -101,12 +102,12 @@ fn a_copy_ends_when_it_is_told_to_and_when_merges_cannot_wait() {
     let image = open(&home.path().join("image"), options);
     let mut model = Model::default();
     flush(&image, &mut model, rows(0, 400, 300));
-    let told = image.copy(&home.path().join("one"), u64::MAX, &mut |_| {
+    let told = image.copy(&home.path().join("one"), (u64::MAX, &|| true), &mut |_| {
         Err(io::Error::other("enough"))
     });
     assert!(matches!(told, Err(Error::Io(error)) if error.to_string() == "enough"));
     let mut turn = 0;
-    let copied = image.copy(&home.path().join("two"), u64::MAX, &mut |_| {
+    let copied = image.copy(&home.path().join("two"), (u64::MAX, &|| true), &mut |_| {
         turn += 1;
         if turn == 1 {
             for turn in 0..5 {
@@ -117,7 +118,35 @@ fn a_copy_ends_when_it_is_told_to_and_when_merges_cannot_wait() {
         Ok(())
     });
     assert_eq!(copied.unwrap(), None);
-    let copied = image.copy(&home.path().join("three"), u64::MAX, &mut |_| Ok(()));
+    let copied = image.copy(
+        &home.path().join("three"),
+        (u64::MAX, &|| true),
+        &mut |_| Ok(()),
+    );
     assert_eq!(copied.unwrap(), Some(Position(6)));
     check(&open(&home.path().join("three"), tiny()), &model, 0);
+}
+
+#[test]
+fn the_second_reading_of_the_last_part_ends_when_it_is_told_to() {
+    let home = tempfile::tempdir().unwrap();
+    let image = open(&home.path().join("image"), tiny());
+    flush(&image, &mut Model::default(), rows(0, 400, 300));
+    let mut slices = 0;
+    let copied = image.copy(&home.path().join("one"), (u64::MAX, &|| true), &mut |_| {
+        slices += 1;
+        Ok(())
+    });
+    assert_eq!(copied.unwrap(), Some(image.covered()));
+    // Told when all is copied, and only the last part is still to be read.
+    let goes_on = AtomicBool::new(true);
+    let asked = || goes_on.load(Ordering::SeqCst);
+    let mut left = slices;
+    let copied = image.copy(&home.path().join("two"), (u64::MAX, &asked), &mut |_| {
+        left -= 1;
+        goes_on.store(left > 0, Ordering::SeqCst);
+        Ok(())
+    });
+    assert_eq!(left, 0);
+    assert!(matches!(copied, Err(Error::Io(error)) if error.to_string() == "it was ended"));
 }

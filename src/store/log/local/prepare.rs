@@ -52,8 +52,10 @@ pub(super) fn keep_room(segments: &Segments) -> Result<(), Error> {
         return Ok(());
     };
     let has_left = || storage.left().is_none_or(|left| left >= bytes);
-    if !has_left() && !(segments.drop_spare()? && has_left()) {
-        return Ok(());
+    while !has_left() {
+        if !segments.drop_spare()? {
+            return Ok(());
+        }
     }
     let made = fill(storage, bytes).and_then(|()| segments.add_room(UNFINISHED));
     let Err(error) = made else {

@@ -245,7 +245,9 @@ impl Segments {
         };
         let removed = self.storage.remove(&spare);
         let removed = removed.and_then(|()| self.storage.sync_dir());
-        removed.map(|()| true).map_err(|error| Error::io(&spare, error))
+        removed
+            .map(|()| true)
+            .map_err(|error| Error::io(&spare, error))
     }
 
     /// Lets go of what may go; returns how many segments went.

@@ -251,12 +251,15 @@ impl Taking<'_> {
     fn copied_image(&mut self, id: PartitionId, partition: &Shared) -> Result<Copied, BackupError> {
         let folder = partition_folder(&self.to.join(BACKUP_DATA), id).join("image");
         check_room(&self.to, partition.image().pressure().bytes_used)?;
+        let goes_on = || !self.progress.is_cancelled();
         for _ in 0..TRIES {
             let copied = partition
                 .image()
-                .copy(&folder, self.progress.slice_bytes(), &mut |bytes| {
-                    self.pass(bytes)
-                })
+                .copy(
+                    &folder,
+                    (self.progress.slice_bytes(), &goes_on),
+                    &mut |bytes| self.pass(bytes),
+                )
                 .map_err(|error| OpenError::from(error).within(&folder))?;
             let passing: &[&str] = match copied {
                 Some(_) => &["lock.mdb", "image.lock"],

@@ -196,32 +196,19 @@ impl Writer {
             .seal(self.pending.now_ms, &mut self.pending.draft)?;
         let mut begun = self.log.begin(&frame);
         // Written with what is kept for it: at first the log's own, then what the image needs, too.
-        for room in [Room::Log, Room::Reserve] {
-            if matches!(begun, Err(AppendError::Full(_)))
+        for is_reserve in [false, true] {
+            let is_given = matches!(begun, Err(AppendError::Full(_)))
                 && self.makes_room
-                && self.has_given(room, frame.position)
-            {
+                && match is_reserve {
+                    true => self.shared.reserve.give_back(),
+                    false => self.log.use_room(),
+                };
+            if is_given {
+                self.shared.make_room(frame.position);
                 begun = self.log.begin(&frame);
             }
         }
-        begun?;
-        Ok(frame)
-    }
-
-    /// Gives room to what makes room. Until there is as much again nothing else is let in.
-    fn has_given(&self, room: Room, position: Position) -> bool {
-        let shared = &self.shared;
-        let given = match room {
-            Room::Log => self.log.use_room(),
-            Room::Reserve => shared.reserve.give_back(),
-        };
-        if given {
-            shared.reserve.set_making_room(true);
-            shared.reserve.set_log_full();
-            shared.hold.ask(position);
-            shared.flush_lag.set(FlushLag::Full);
-        }
-        given
+        begun.map(|()| frame)
     }
 
     /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch
@@ -389,13 +376,6 @@ impl Writer {
             tracing::warn!(%error, "the log could not be closed cleanly; it will be checked at the next start");
         }
     }
-}
-
-/// What is kept for what makes room.
-#[derive(Clone, Copy)]
-enum Room {
-    Log,
-    Reserve,
 }
 
 /// Where a memtable takes so long to fill, page faults cost little.
