@@ -271,7 +271,7 @@ export type ReadState = ({
 });
 
 /** Why a call was refused. Clients switch on it; one that they don't know they treat by its `retry`. */
-export type Reason = ("parse_error" | "invalid_request" | "method_not_found" | "invalid_params" | "internal_error" | "unauthenticated" | "forbidden" | "not_a_member" | "timeline_not_found" | "message_not_found" | "member_not_found" | "session_not_found" | "conversation_not_found" | "table_not_found" | "cursor_not_found" | "webhook_not_found" | "dead_letter_not_found" | "partition_not_found" | "scheduled_not_found" | "condition_failed" | "timeline_closed" | "message_id_conflict" | "message_closed" | "part_conflict" | "epoch_changed" | "no_stream" | "position_lost" | "already_subscribed" | "too_large" | "too_many" | "rate_limited" | "busy" | "unavailable" | "shutting_down" | "outcome_unknown" | "storage_full");
+export type Reason = ("parse_error" | "invalid_request" | "method_not_found" | "invalid_params" | "internal_error" | "unauthenticated" | "forbidden" | "not_a_member" | "timeline_not_found" | "message_not_found" | "member_not_found" | "session_not_found" | "conversation_not_found" | "table_not_found" | "cursor_not_found" | "webhook_not_found" | "dead_letter_not_found" | "partition_not_found" | "scheduled_not_found" | "condition_failed" | "timeline_closed" | "message_id_conflict" | "message_closed" | "part_conflict" | "epoch_changed" | "no_stream" | "not_configured" | "position_lost" | "already_subscribed" | "too_large" | "too_many" | "rate_limited" | "busy" | "unavailable" | "shutting_down" | "outcome_unknown" | "storage_full");
 
 /** How far one member has come. */
 export type Receipt = {

@@ -66,8 +66,7 @@ listed! {
         EpochChanged,
         /// The table has no stream. Enable it, by Tablestore's API.
         NoStream,
-        /// The server is not set up for this; `field` is the setting that is missing. Set it, and start the server
-        /// again.
+        /// The server lacks a setting for this; `field` names it. Set it, and start the server again.
         NotConfigured,
         /// The log has let go of what follows this position, or it is of a history that was replaced. Read anew what
         /// the changes are of, and open the stream from now.
