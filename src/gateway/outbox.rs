@@ -136,16 +136,20 @@ impl Outbox {
         }
     }
 
-    /// Adds a message of either kind as one frame, an empty one too.
+    /// Adds a message of either kind, an empty one too.
     #[cfg(feature = "faults")]
     pub(super) fn echo(&mut self, frames: Frames, message: Bytes) {
         let data = match frames {
             Frames::Binary => Data::Binary,
             Frames::Text | Frames::None => Data::Text,
         };
-        self.bytes += message.len();
-        let frame = Frame::new(OpCode::Data(data), true, message);
-        self.queue.push_back(frame);
+        if message.is_empty() {
+            let frame = Frame::new(OpCode::Data(data), true, message);
+            return self.queue.push_back(frame);
+        }
+        let own = self.data.replace(data);
+        self.push(message);
+        self.data = own;
     }
 
     /// Adds a ping or a pong, behind those that wait and in front of all else that has not begun to go out. If too many
