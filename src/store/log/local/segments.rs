@@ -206,9 +206,15 @@ impl Segments {
         Ok(())
     }
 
-    /// How much room is to be set aside, if none is.
+    /// How much room is to be set aside, if none is. What was to be used and was not is the room again.
     pub(super) fn room_bytes_wanted(&self) -> Option<u64> {
         let bytes = self.limits.room_bytes;
+        let mut spares = lock(&self.spares);
+        if let Some(at) = spares.iter().position(|spare| spare == ROOM) {
+            spares.remove(at);
+            self.has_room.store(true, Ordering::Release);
+        }
+        drop(spares);
         let wanted = bytes > 0 && !self.has_room() && !self.broken.load(Ordering::Acquire);
         wanted.then_some(bytes)
     }
