@@ -25,7 +25,7 @@ fn every_viewer_gets_every_token_once_while_the_server_is_killed() {
     assert!(outcome.held(), "{:#?}", outcome.checks.told);
     let made = &outcome.checks.made;
     let (acknowledged, shown) = (
-        made["parts acknowledged in order"],
+        made["parts acknowledged"],
         made["parts shown once and in order"],
     );
     assert!(acknowledged > 0 && shown == 3 * acknowledged, "{made:?}");
@@ -39,11 +39,7 @@ fn every_viewer_gets_every_token_once_while_the_server_is_killed() {
 #[cfg(feature = "faults")]
 #[test]
 fn a_server_that_breaks_what_is_checked_is_noticed() {
-    for fault in [
-        "part_repeated",
-        "grown_late",
-        "ack_before_sync,late_sync",
-    ] {
+    for fault in ["part_repeated", "grown_late", "ack_before_sync,late_sync"] {
         let outcome = run(&format!("--env TIDELINE_FAULT={fault}"));
         assert!(outcome.checks.faults > 0, "{fault}");
     }

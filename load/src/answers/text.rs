@@ -5,8 +5,8 @@
 
 /// What tokens are made of: 32 of them.
 const LETTERS: [&str; 32] = [
-    "a", "b", "c", "d", "e", "f", "g", "h", "i", "k", "l", "m", "n", "o", "p", "r", "s", "t", "u", "v", "w", "z", ".",
-    ",", "0", "7", " ", "\n", "\"", "é", "水", "🙂",
+    "a", "b", "c", "d", "e", "f", "g", "h", "i", "k", "l", "m", "n", "o", "p", "r", "s", "t", "u",
+    "v", "w", "z", ".", ",", "0", "7", " ", "\n", "\"", "é", "水", "🙂",
 ];
 
 /// The token that a part of an answer is.
@@ -25,7 +25,9 @@ pub(super) fn token(lane: usize, answer: u64, part: u64) -> String {
 
 /// Those of the parts `from` to `parts`, one behind the other.
 pub(super) fn tokens(lane: usize, answer: u64, from: u64, parts: u64) -> String {
-    (from..=parts).map(|part| token(lane, answer, part)).collect()
+    (from..=parts)
+        .map(|part| token(lane, answer, part))
+        .collect()
 }
 
 /// All bits of the result depend on all bits of the number (the finalizer of SplitMix64).

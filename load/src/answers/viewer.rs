@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, interval};
 
 use super::book::{Book, Lane};
@@ -154,7 +154,8 @@ impl Viewer {
         let run = Rc::clone(&self.book.run);
         let mut client = Client::open(&run.url).await?;
         let places = self.copy.open.iter().rev().take(64);
-        let open: BTreeMap<String, u64> = places.map(|(at, parts)| (at.to_string(), *parts)).collect();
+        let open: BTreeMap<String, u64> =
+            places.map(|(at, parts)| (at.to_string(), *parts)).collect();
         let (after, changes_after) = (self.copy.position, self.copy.changes);
         let mut params = json!({
             "timeline": self.lane().timeline, "after": after, "changes_after": changes_after, "open": open, "with": ["parts"],
@@ -202,13 +203,19 @@ impl Viewer {
     fn fault_if(&self, taken: Result<(), String>, text: &[u8]) {
         if let Err(what) = taken {
             let (name, text) = (&self.lane().timeline, String::from_utf8_lossy(text));
-            self.book.run.checks.fault(format_args!("{name}: {what}, with {text:.300}"));
+            self.book
+                .run
+                .checks
+                .fault(format_args!("{name}: {what}, with {text:.300}"));
         }
     }
 
     fn take_reply(&mut self, text: &str) -> Result<(), String> {
         let told: Told = serde_json::from_str(text).map_err(|odd| format!("no reply: {odd}"))?;
-        let is_other = self.epoch.as_ref().is_some_and(|epoch| *epoch != told.epoch);
+        let is_other = self
+            .epoch
+            .as_ref()
+            .is_some_and(|epoch| *epoch != told.epoch);
         if is_other || told.state.as_deref() != Some("ok") {
             return Err(format!("state {:?} in epoch {}", told.state, told.epoch));
         }
@@ -216,7 +223,8 @@ impl Viewer {
     }
 
     fn take_push(&mut self, text: &[u8]) -> Result<(), String> {
-        let Push { method, params } = serde_json::from_slice(text).map_err(|odd| format!("no push: {odd}"))?;
+        let Push { method, params } =
+            serde_json::from_slice(text).map_err(|odd| format!("no push: {odd}"))?;
         let odd = |odd| format!("not what {method} brings: {odd}");
         match method {
             "message" => self.take(serde_json::from_str(params.get()).map_err(odd)?),
@@ -234,14 +242,20 @@ impl Viewer {
     fn take(&mut self, told: Told) -> Result<(), String> {
         for message in &told.messages {
             if message.sequence != self.copy.position + 1 {
-                return Err(format!("message {} behind {}", message.sequence, self.copy.position));
+                return Err(format!(
+                    "message {} behind {}",
+                    message.sequence, self.copy.position
+                ));
             }
             self.copy.position += 1;
             self.whole(message, None)?;
         }
         for message in &told.changed {
             let Some(parts) = self.copy.open.get(&message.sequence).copied() else {
-                return Err(format!("a change of {}, which is not open here", message.sequence));
+                return Err(format!(
+                    "a change of {}, which is not open here",
+                    message.sequence
+                ));
             };
             self.whole(message, Some(parts))?;
         }
@@ -279,7 +293,9 @@ impl Viewer {
         let (sequence, from, parts) = (grown.sequence, grown.from, grown.parts);
         let known = self.copy.open.get(&sequence).copied();
         if known != Some(from.wrapping_sub(1)) || parts < from {
-            return Err(format!("parts {from} to {parts} of {sequence}, which has {known:?}"));
+            return Err(format!(
+                "parts {from} to {parts} of {sequence}, which has {known:?}"
+            ));
         }
         if grown.text != tokens(self.lane, sequence, from, parts) {
             return Err(format!("parts {from} to {parts} of {sequence} are others"));
@@ -302,7 +318,10 @@ impl Viewer {
         if self.book.run.phase() == Phase::Measuring {
             self.book.deliveries.update(|so_far| so_far + count);
         }
-        self.book.run.checks.made("parts shown once and in order", count);
+        self.book
+            .run
+            .checks
+            .made("parts shown once and in order", count);
         Ok(())
     }
 }
