@@ -103,8 +103,8 @@ impl Known {
         kind(&self.content_type) == JSON
     }
 
-    /// Refuses an offset that an earlier stream of the name has given, or none. One with the tag 0 does not say of which
-    /// stream it is.
+    /// Refuses an offset that an earlier stream of the name has given, or none. The tag 0 does not say of which stream
+    /// it is.
     fn check_of(&self, after: u64, tag: u64) -> Result<(), Refused> {
         let is_other = after > 0 && ![tag, self.tag].contains(&0) && self.tag != tag;
         if after > self.head || is_other {
