@@ -2,22 +2,24 @@
 //
 // Owns: which messages are at hand, how pages join them, and how the newest are followed: by a subscription, or over 500
 // a second by reading the newest 100 four times a second. Promises: between two rows nothing is missing unless a hole
-// stands there, saying how many; an edit reaches every row, in each mode; what is below the floor is not shown. Must
-// not: touch the page.
+// stands there, saying how many; an edit reaches every row, in each mode, and so does what a message grows by (not while it
+// samples); what is below the floor is not shown. Must not: touch the page.
 
 const PAGE = 200;
 const KEPT = 2_000;
 const NEWEST = 100;
 const FLOOD = 500; // messages a second
 const CALM = 300;
+const OPEN_MAX = 64; // that a sync takes
 const TICK_MS = { live: 1_000, sampling: 250, still: 2_000 };
 
 /** The pushes that a window takes. */
-export const PUSHES = ["message", "message.changed", "reaction", "subscription.ended"];
+export const PUSHES = ["message", "message.changed", "message.extended", "reaction", "subscription.ended"];
 
 /** The first sequence of a row, be it a message or a hole. */
 export const first = (row) => row.sequence ?? row.from;
 const change = (message) => message.change ?? 0;
+const isNewer = (newer, old) => change(newer) > change(old) || (change(newer) === change(old) && newer.open && newer.parts > old.parts);
 
 export class Window {
   rows = []; // messages, and holes {from, to}: `to` is behind the last that is left out
@@ -212,7 +214,7 @@ export class Window {
     this.#asking = true;
     const turn = this.#turn;
     try {
-      const reply = await this.#asked({ after: this.last, changes_after: this.changes, create: false, limit: NEWEST });
+      const reply = await this.#asked({ after: this.last, changes_after: this.changes, create: false, limit: NEWEST, with: ["parts"] });
       this.#subscribed = reply.state === "ok" || reply.state === "too_old";
       if (turn !== this.#turn || this.mode !== "live") return this.#unsubscribe();
       if (!this.#subscribed) return this.#end(reply.state);
@@ -246,6 +248,7 @@ export class Window {
     if (params.epoch !== undefined && params.epoch !== this.epoch) return;
     if (method === "message" && this.mode === "live") this.#came(params.messages, params);
     else if (method === "message.changed" || method === "reaction") this.changed(params.messages, params.change_head);
+    else if (method === "message.extended") this.#grow([params]);
     else if (method === "subscription.ended" && this.#subscribed) {
       this.#subscribed = false;
       if (!params.resubscribe) this.#end(params.reason);
@@ -278,15 +281,38 @@ export class Window {
   changed(messages, change_head = 0) {
     for (const newer of messages) {
       const old = this.get(newer.sequence);
-      if (!old || change(newer) <= change(old)) continue;
+      if (!old || !isNewer(newer, old)) continue;
       const message = "message_id" in newer ? newer : reacted(old, newer);
-      const at = this.index(newer.sequence);
-      if (this.rows[at]?.sequence === message.sequence) this.rows[at] = message;
-      if (this.selected?.sequence === message.sequence) this.selected = message;
+      this.#replace(message);
       this.#mark(message);
     }
     this.changes = Math.max(this.changes, change_head);
     if (messages.length) this.#told();
+  }
+
+  #replace(message) {
+    const at = this.index(message.sequence);
+    if (this.rows[at]?.sequence === message.sequence) this.rows[at] = message;
+    if (this.selected?.sequence === message.sequence) this.selected = message;
+  }
+
+  /** Parts of open messages. */
+  #grow(all) {
+    for (const { sequence, from, parts, text } of all) {
+      const old = this.get(sequence);
+      if (!old?.open || parts <= old.parts) continue;
+      const column = old.open.column ?? "text";
+      if (from === old.parts + 1) this.#replace({ ...old, parts, entry: { ...old.entry, [column]: (old.entry[column] ?? "") + text } });
+      // The row was read by itself, and is not where the subscription takes it to be.
+      else this.#call("message.get", { sequence }).then(({ message }) => this.changed([message]), (error) => this.#failed(error));
+    }
+    if (all.length) this.#told();
+  }
+
+  /** The open messages at hand, and their parts. */
+  get #open() {
+    const open = [...this.rows, this.selected].filter((row) => row?.open);
+    return Object.fromEntries(open.slice(-OPEN_MAX).map(({ sequence, parts }) => [sequence, parts]));
   }
 
   /** Messages a second, over the last `ms`. */
@@ -329,13 +355,14 @@ export class Window {
 
   /** What was edited since, and how far the timeline is, without its messages. */
   async #changes(late) {
-    const position = { after: this.head, epoch: this.epoch, changes_after: this.changes };
+    const position = { after: this.head, epoch: this.epoch, changes_after: this.changes, open: this.#open };
     const { timelines } = await this.#call("sync", { timeline: undefined, epoch: undefined, positions: { [this.timeline]: position }, limit: NEWEST });
     const news = timelines[this.timeline];
     if (!news || late()) return;
     if (news.state !== "ok" && news.state !== "too_old") return this.#end(news.state);
     this.#reach(news);
     this.changed(news.changed ?? [], news.change_head);
+    this.#grow(news.grown ?? []);
   }
 
   /** Rows from the newest on; what lies between is a hole. */

@@ -130,7 +130,7 @@ export class Answer {
   async #goOnBehind(left) {
     await left?.#settled.promise;
     const message = await this.#get();
-    if (message.open !== true) throw closedError(message);
+    if (!message.open) throw closedError(message);
     this.#last = this.#answered = message.parts;
     this.#before = textOf(message);
   }

@@ -5,7 +5,7 @@
 // beginning to the message's end, however late it is read. Must not: store or ask anything.
 
 import { Breach, TidelineError } from "./errors.js";
-import { check, grown, isNewer, newest, textOf } from "./values.js";
+import { check, grown, growsIn, isNewer, newest, textOf } from "./values.js";
 
 /** How many messages a `subscribe` goes on with. */
 const PLACES_MAX = 64;
@@ -31,7 +31,7 @@ export class Open {
       if (copy && !isNewer(message, copy)) continue;
       const whole = copy ? newest(copy, message) : message;
       if (copy) changed.push(whole);
-      if (whole.open === true) this.#messages.set(whole.sequence, whole);
+      if (whole.open) this.#messages.set(whole.sequence, whole);
       else this.#messages.delete(whole.sequence);
     }
     return changed;
@@ -89,15 +89,17 @@ export class OpenMessage {
 class Growth {
   text = "";
   newest = null;
+  #column = null; // that grows; a closed message does not say it
   #end = null; // {error}
   #waiters = [];
 
   take(message) {
-    const text = textOf(message);
+    if (message.open) this.#column = growsIn(message);
+    const text = textOf(message, this.#column ?? undefined);
     this.newest = message;
     // What was edited in the same moment as it was closed can't come as a part.
     if (text.startsWith(this.text)) this.text = text;
-    if (message.open !== true) this.end(null);
+    if (!message.open) this.end(null);
     else this.#wake();
   }
 
@@ -148,9 +150,9 @@ export class Growths {
 
   #take(message) {
     const { sequence } = message;
-    const growth = this.#known.get(sequence) ?? (message.open === true ? new Growth() : null);
+    const growth = this.#known.get(sequence) ?? (message.open ? new Growth() : null);
     growth?.take(message);
-    if (message.open !== true) {
+    if (!message.open) {
       this.#known.delete(sequence);
       return message;
     }

@@ -44,7 +44,7 @@ export type ToldMessage = (Message & { open?: false | null; undecoded?: true }) 
 
 /** A message whose text grows, as it was when it was told; iterated, it gives its text in parts until it is closed. */
 export interface OpenMessage extends Message, AsyncIterable<string> {
-  open: true;
+  open: true | { column: string };
   parts: number;
   undecoded?: true;
   /** The text as far as it was told. */

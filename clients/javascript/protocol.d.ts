@@ -192,6 +192,15 @@ export type Member = {
   "visible_from": number;
 };
 
+/** That a message is open, as clients are shown it. */
+export type MessageOpen = (boolean | MessageOpenColumn);
+
+/** What grows of an open message. */
+export type MessageOpenColumn = {
+  /** The column. */
+  "column": string;
+};
+
 /** A user who is to become a member. */
 export type NewMember = {
   /** The app's, up to 4 KiB. */
@@ -588,8 +597,8 @@ export type FeedMessage = {
   "hidden"?: boolean;
   /** The client's ID or a UUIDv7 of the server. */
   "message_id": string;
-  /** `true` while it is open: its text grows by `message.extend`; else absent. */
-  "open"?: boolean | null;
+  /** `true` while it is open: its text grows by `message.extend`; `{"column": …}` if that is not the column `text`; else absent. */
+  "open"?: (MessageOpen | null);
   /** How it ended, if it was open once. */
   "outcome"?: (Outcome | null);
   /** By how many parts its text has grown; absent unless it was appended open. */
@@ -721,8 +730,8 @@ export type Message = {
   "hidden"?: boolean;
   /** The client's ID or a UUIDv7 of the server. */
   "message_id": string;
-  /** `true` while it is open: its text grows by `message.extend`; else absent. */
-  "open"?: boolean | null;
+  /** `true` while it is open: its text grows by `message.extend`; `{"column": …}` if that is not the column `text`; else absent. */
+  "open"?: (MessageOpen | null);
   /** How it ended, if it was open once. */
   "outcome"?: (Outcome | null);
   /** By how many parts its text has grown; absent unless it was appended open. */

@@ -377,7 +377,7 @@ export class Subscription {
   /** Stores messages and the place as they are now, then tells the app; `followed` are those that were open here. */
   #apply(fresh, changed, told, followed) {
     this.#waiting += 1;
-    for (const message of followed) if (message.open !== true) this.#client.closed(this.timeline, message);
+    for (const message of followed) if (!message.open) this.#client.closed(this.timeline, message);
     this.#older.changed(changed);
     const last = this.#gathered;
     if (last?.fresh && !changed.length && !told.length) {
@@ -407,7 +407,7 @@ export class Subscription {
   #extend(page) {
     this.#at = { ...this.#at, first: page[0].sequence };
     this.#open.take(page, page[0].sequence);
-    if (this.#wantsParts && page.some(({ open }) => open === true)) this.#unsubscribe(() => this.resume());
+    if (this.#wantsParts && page.some(({ open }) => open)) this.#unsubscribe(() => this.resume());
     return this.#at;
   }
 

@@ -90,7 +90,7 @@ export function decodeMessage(message) {
 export const isNewer = (change, copy) => (change.change ?? 0) > (copy.change ?? 0) || hasOtherParts(change, copy);
 
 const hasOtherParts = (change, copy) =>
-  change.open === true && change.parts !== copy.parts && (change.change ?? 0) === (copy.change ?? 0);
+  change.open && change.parts !== copy.parts && (change.change ?? 0) === (copy.change ?? 0);
 
 /** The copy with a later state laid on it: a whole message, or only its reactions. */
 export function newest(copy, change) {
@@ -100,11 +100,14 @@ export function newest(copy, change) {
   return Object.keys(reactions).length ? { ...rest, change: change.change, reactions } : { ...rest, change: change.change };
 }
 
-/** The text of a message, "" if it has none. */
-export const textOf = ({ entry }) => (typeof entry?.text === "string" ? entry.text : "");
+/** Which column of an open message grows. */
+export const growsIn = ({ open }) => open?.column ?? "text";
+
+/** The text of a message, "" if it has none; of an open one what has grown, unless told otherwise. */
+export const textOf = (message, column = growsIn(message)) => (typeof message.entry?.[column] === "string" ? message.entry[column] : "");
 
 /** An open message with the parts that came behind its text. */
-export const grown = (message, { parts, text }) => ({ ...message, parts, entry: { ...message.entry, text: textOf(message) + text } });
+export const grown = (message, { parts, text }) => ({ ...message, parts, entry: { ...message.entry, [growsIn(message)]: textOf(message) + text } });
 
 /** The messages of a frame, all as they must be; else a breach. */
 export const checkedMessages = (messages) => each(messages, checkedMessage);
@@ -149,7 +152,7 @@ function isMessage(message) {
     (sender === null || typeof sender === "string") &&
     (reactions === null || isObject(reactions)) &&
     (parts === null || isCount(parts)) &&
-    (open === null || open === false || (open === true && parts !== null && isObject(entry))) &&
+    (open === null || open === false || ((open === true || typeof open.column === "string") && parts !== null && isObject(entry))) &&
     (isObject(entry) || (gone && (entry ?? null) === null))
   );
 }

@@ -9,7 +9,7 @@ import { bytes, clock, count, day, lasts, many, thousandths, visible } from "../
 import { tip } from "../keys.js";
 import { server } from "../server.js";
 import { button, pairs } from "../split.js";
-import { block, gone, reasonOf, track } from "./message.js";
+import { block, gone, growth, reasonOf, track } from "./message.js";
 
 const exactly = (at) => [`${clock(at)}${thousandths(at)} `, h("i", {}, day(at))];
 
@@ -49,11 +49,13 @@ export function detail({ timeline, signal, acts, may }) {
 
   function told(message) {
     const { timestamp, sender, message_id, edited_at, change, expires_at, entry, pinned, recalled_by } = message;
+    const grows = growth(message);
     const known = [
       ["Appended", exactly(timestamp)],
       ["Sender", sender === undefined ? h("i", {}, "none") : visible(sender)],
       ["Message ID", h("code", { title: visible(message_id) }, short(visible(message_id)))],
       edited_at && ["Edited", exactly(edited_at)],
+      grows && ["Grows", grows],
       change && ["Change", count(change)],
       recalled_by && ["Recalled by", visible(recalled_by)],
       expires_at && ["Expires", exactly(expires_at)],

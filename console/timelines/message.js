@@ -5,7 +5,7 @@
 
 import { h } from "../dom.js";
 import { line, lines } from "../entry.js";
-import { bytes, clock, count, day, lasts, thousandths, visible, when } from "../format.js";
+import { bytes, clock, count, day, lasts, many, thousandths, visible, when } from "../format.js";
 
 const CLASS = { name: "name", number: "num", bytes: "bin" };
 
@@ -45,14 +45,27 @@ function stamp(at) {
 
 /** Sequence, time, sender, entry, marks. */
 export function cells(message, ...marks) {
-  const { sequence, timestamp, sender, entry, edited_at, pinned, deleted } = message;
+  const { sequence, timestamp, sender, entry, edited_at, pinned, deleted, open, parts } = message;
   return [
     h("span", { class: "seq" }, count(sequence)),
     stamp(timestamp),
     h("span", { class: "from" }, visible(sender ?? "")),
     h("span", { class: "entry" }, entry ? inline(entry) : h("span", { class: "gone" }, gone(message))),
-    h("span", { class: "marks" }, pinned && badge("pinned"), edited_at && !deleted && badge("edited"), marks),
+    h("span", { class: "marks" }, open && h("span", { class: "badge new" }, `open · ${count(parts)}`), ended(message), pinned && badge("pinned"), edited_at && !deleted && badge("edited"), marks),
   ];
+}
+
+/** The mark of one that did not come to its end by itself. */
+const ended = ({ outcome, abandoned }) => outcome && outcome !== "done" && badge(outcome === "cancelled" ? "stopped" : abandoned ? "abandoned" : "failed");
+
+/** How a message grows or has grown, in words; null if it was never open. */
+export function growth({ open, parts, outcome, abandoned, stopped_by, reason }) {
+  if (!open && !outcome) return null;
+  const grown = `${many(parts ?? 0, "part")}${open?.column ? ` of ${visible(open.column)}` : ""}`;
+  if (open) return `open · ${grown}`;
+  if (abandoned) return `closed, because no part came · ${grown}`;
+  if (outcome !== "cancelled") return `closed as ${outcome} · ${grown}`;
+  return `stopped${stopped_by ? ` by ${visible(stopped_by)}` : ""}${reason ? `: ${visible(reason)}` : ""} · ${grown}`;
 }
 
 /** How far it was received and read: shares from 0 to 1. */

@@ -16,7 +16,7 @@ use crate::profile::{
 };
 use crate::recording;
 use crate::run::scenario;
-use crate::{growth, people, people_bench, table};
+use crate::{answers, growth, people, people_bench, table};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
@@ -42,6 +42,8 @@ pub enum Command {
     Mixed(Flags<mixed::Mixed>),
     /// Conversations of two and of groups, some much busier than others: deliveries and their latency
     Chat(Flags<room::Chat>),
+    /// Answers that grow token by token, with viewers: deliveries and their latency, each token checked everywhere
+    Answers(Flags<answers::Answers>),
     /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them
     Slow(Flags<slow::Slow>),
     /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there
@@ -83,6 +85,7 @@ impl Command {
             Command::History(args) => ("history", args),
             Command::Mixed(args) => ("mixed", args),
             Command::Chat(args) => ("chat", args),
+            Command::Answers(args) => ("answers", args),
             Command::Slow(args) => ("slow", args),
             Command::Storm(args) => ("storm", args),
             Command::Table(args) => ("table", args),

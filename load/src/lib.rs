@@ -5,6 +5,7 @@
 //! Tablestore's API (`wire::tablestore`, which the official SDKs hold on their own) and `tls::client`, or trust a reply
 //! that it can check.
 
+pub mod answers;
 mod audience;
 pub mod bench;
 pub mod cli;

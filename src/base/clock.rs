@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// happens now, and times of a timeline never fall. Until then time goes on as the steady clock counts it.
 #[derive(Debug, Default)]
 pub struct Clock {
-    /// 0 = the system's clock; else the fixed time in ms.
+    /// 0 = the system's clock; else what a test's steady clock says, ms.
     fixed_ms: AtomicU64,
     /// By how much the system's clock is ahead of the steady one.
     offset_ms: AtomicI64,
@@ -39,9 +39,16 @@ impl Clock {
         }
     }
 
-    /// Moves a fixed clock, also backwards.
+    /// Moves a fixed clock, also backwards, and the steady one with it.
     pub fn set(&self, now_ms: u64) {
-        self.fixed_ms.store(now_ms, Ordering::SeqCst);
+        let ahead_ms = self.offset_ms.load(Ordering::SeqCst);
+        let steady_ms = now_ms.saturating_add_signed(-ahead_ms);
+        self.fixed_ms.store(steady_ms, Ordering::SeqCst);
+    }
+
+    /// Steps a fixed clock, as somebody does who sets the system's clock: the steady one stays.
+    pub fn step(&self, by_ms: i64) {
+        self.offset_ms.fetch_add(by_ms, Ordering::SeqCst);
     }
 
     /// Milliseconds since 1970. May go backwards; a caller that needs more keeps a maximum.
@@ -49,8 +56,23 @@ impl Clock {
     pub fn now_ms(&self) -> u64 {
         match self.fixed_ms.load(Ordering::Relaxed) {
             0 => self.at(wall_ms(), steady_ms()).max(0).cast_unsigned(),
+            fixed => fixed.saturating_add_signed(self.offset_ms.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Milliseconds since some moment before this process, by a clock that nobody sets; means nothing after a restart.
+    #[must_use]
+    pub fn steady_ms(&self) -> u64 {
+        match self.fixed_ms.load(Ordering::Relaxed) {
+            0 => steady_ms().max(0).cast_unsigned(),
             fixed => fixed,
         }
+    }
+
+    /// By how much it is ahead of the steady clock: less than before = it was set back meanwhile.
+    #[must_use]
+    pub fn ahead_ms(&self) -> i64 {
+        self.now_ms().cast_signed() - self.steady_ms().cast_signed()
     }
 
     /// What it says at these readings.

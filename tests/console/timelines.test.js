@@ -270,3 +270,37 @@ test("it is usable at 1,024 and at 640 pixels", async () => {
     assert.ok(wide <= width, `${wide} wide`);
   }
 });
+
+test("a message that grows is shown while it is written, and how it ended", async () => {
+  const timeline = "room/answers";
+  const extend = (sequence, part, word) => server.call("message.extend", { timeline, sequence, part, text: word }, { user: "bot" });
+  const opened = (open) => server.call("message.append", { timeline, open, entry: { kind: "answer" } }, { user: "bot" });
+  await opened(true);
+  await extend(1, 1, "High");
+  const page = await open(`/${encodeURIComponent(timeline)}`);
+  await reads(page, "Live edge");
+  await reads(page, /High[\s\S]*open · 1/, ".msgs");
+  await press(page, "k", "Enter");
+  await reads(page, "open · 1 part", ".detail");
+  await extend(1, 2, " at");
+  await extend(1, 3, " nine");
+  await reads(page, /High at nine[\s\S]*open · 3/, ".msgs");
+  await reads(page, '"High at nine"', ".detail");
+  await opened({ column: "body" });
+  await extend(2, 1, "Low");
+  await reads(page, "Low", ".msgs");
+  await server.call("message.finish", { timeline, sequence: 1, parts: 3 }, { user: "bot" });
+  await reads(page, "closed as done · 3 parts", ".detail");
+  await server.call("message.stop", { timeline, sequence: 2, reason: "too long" }, { user: "ben" });
+  await reads(page, "stopped", ".msgs");
+  await press(page, "j");
+  await reads(page, "stopped by ben: too long · 1 part", ".detail");
+  // Who does not follow is told, too.
+  await opened(true);
+  await reads(page, "open · 0", ".msgs");
+  await press(page, "f");
+  await reads(page, "Not following");
+  await extend(3, 1, "by and by");
+  await reads(page, "by and by", ".msgs");
+  await isSound(page);
+});

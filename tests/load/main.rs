@@ -3,6 +3,7 @@
 //! Owns: nothing; each room has its profiles. Must not: assert on speed.
 
 mod access;
+mod answers;
 mod chat;
 mod history;
 mod peers;

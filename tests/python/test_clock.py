@@ -233,6 +233,44 @@ def test_a_clock_that_stands_still_stops_nothing_but_time(stepped):
     assert stepped.stop() == 0
 
 
+def test_a_step_of_the_clock_neither_closes_an_answer_nor_leaves_a_dead_one_open(stepped):
+    def open_message(client, idle_s):
+        return client.append("t", {"kind": "answer"}, open={"idle_ms": idle_s * 1000})["sequence"]
+
+    def get(client, sequence):
+        return client.call("message.get", timeline="t", sequence=sequence)["message"]
+
+    def ends(client, sequence):
+        closed = until(lambda: next((m for m in [get(client, sequence)] if "open" not in m), None), 20)
+        assert (closed["outcome"], closed["abandoned"]) == ("failed", True)
+
+    with Client(stepped, user="ann") as ann:
+        slow, silent, dead = open_message(ann, 60), open_message(ann, 60), open_message(ann, 25)
+        ann.call("message.extend", timeline="t", sequence=slow, part=1, text="a")
+        # An edit writes its row anew, and is no part.
+        ann.call("message.update", timeline="t", sequence=slow, set={"kind": "other"})
+        stepped.set(2 * HOUR)
+        until(lambda: is_at(ann, 2 * HOUR), 30)
+        # The timer has looked at all of them by now.
+        schedule(ann, "soon", 1)
+        until(lambda: has(ann, "soon"))
+        assert get(ann, slow)["open"] and get(ann, silent)["open"]
+        assert not ann.call("message.extend", timeline="t", sequence=slow, part=2, text="b")["duplicate"]
+        ends(ann, dead)
+        late = open_message(ann, 8)
+        ann.call("message.extend", timeline="t", sequence=late, part=1, text="a")
+        stepped.set(0)
+        followed(ann, 0)
+        ends(ann, late)
+        assert get(ann, slow)["open"] and get(ann, slow)["parts"] == 2
+        # The step may not be seen by what it is less than the time since the timer's last look.
+        soon = open_message(ann, 4)
+        time.sleep(1)
+        stepped.set(-30)
+        ends(ann, soon)
+    assert stepped.stop() == 0
+
+
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")
 def test_control_a_server_that_a_step_stops_is_noticed(tmp_path):
     server = Stepped(str(tmp_path), TIDELINE_FAULT="clock_deadlock").start()

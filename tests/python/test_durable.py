@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from certificates import Authority
 from client import Refused, until
 from guarded import token
 
@@ -37,22 +38,28 @@ def allowed(*rules):
 
 
 def offset(sequence):
+    """Without saying of which stream it is."""
     return f"{sequence:016}_{0:016}"
+
+
+def behind(headers):
+    """The sequence of the offset that an answer gives."""
+    return int(headers["Stream-Next-Offset"].partition("_")[0])
 
 
 def test_bytes_come_back_as_they_came(ask):
     status, headers, _ = ask("PUT", body=b"one", headers=TEXT)
-    assert status == 201 and headers["Location"].startswith("http://") and headers["Stream-Next-Offset"] == offset(1)
+    assert status == 201 and headers["Location"].startswith("http://") and behind(headers) == 1
     assert ask("PUT", body=b"one", headers={"Content-Type": "TEXT/plain"})[0] == 200
     assert ask("PUT", headers=JSON)[0] == 409
     data = bytes(range(256)) + b'{"a": 1}\n'
     assert ask("POST", body=data, headers=TEXT)[0] == 204
     status, headers, body = ask("GET")
     assert (status, body) == (200, b"one" + data) and headers["Content-Type"] == "text/plain"
-    assert headers["Stream-Next-Offset"] == offset(2) and headers["Stream-Up-To-Date"] == "true"
+    assert behind(headers) == 2 and headers["Stream-Up-To-Date"] == "true"
     assert ask("GET", headers={"If-None-Match": headers["ETag"]})[0] == 304
     assert ask("GET", f"?offset={offset(1)}")[2] == data
-    assert ask("GET", "?offset=now")[2] == b"" and ask("HEAD")[1]["Stream-Next-Offset"] == offset(2)
+    assert ask("GET", "?offset=now")[2] == b"" and behind(ask("HEAD")[1]) == 2
     assert ask("DELETE")[0] == 204 and ask("DELETE")[0] == 404 and ask("GET")[0] == 404
 
 
@@ -76,7 +83,7 @@ def test_a_message_that_grows_is_the_end_until_it_is_whole(ask, client, name):
     ask("POST", body=b"[2]", headers=JSON)
     client.call("message.extend", timeline=name, sequence=grown, part=1, text="b")
     status, headers, body = ask("GET")
-    assert json.loads(body) == [1] and headers["Stream-Next-Offset"] == offset(1) and headers["Stream-Up-To-Date"] == "true"
+    assert json.loads(body) == [1] and behind(headers) == 1 and headers["Stream-Up-To-Date"] == "true"
     fork = {**JSON, "Stream-Forked-From": f"/v1/stream/{name}"}
     assert ask("PUT", "-fork", headers=fork)[0] == 409
     finish = {"timeline": name, "sequence": grown, "parts": 1, "outcome": "done"}
@@ -84,6 +91,25 @@ def test_a_message_that_grows_is_the_end_until_it_is_whole(ask, client, name):
     later.start()
     assert json.loads(ask("GET", f"?offset={offset(1)}&live=long-poll")[2]) == [{"text": "ab"}, 2]
     later.join()
+
+
+def test_an_offset_of_an_earlier_stream_is_refused(ask, server, client, name, fork):
+    ask("PUT", body=b"[1,2,3]", headers=JSON)
+    first = ask("HEAD")[1]["Stream-Next-Offset"]
+    assert ask("GET", f"?offset={first}")[0] == 200
+    # A fork goes on by the offsets of its source.
+    assert fork(None, None, to=f"{name}-fork")[0] == 201
+    assert server.http("GET", f"/v1/stream/{name}-fork?offset={first}")[0] == 200
+    assert server.http("DELETE", f"/v1/stream/{name}-fork")[0] == 204
+    client.call("timeline.delete", timeline=name)
+    ask("PUT", body=b"[1,2,3,4]", headers=JSON)
+    second = ask("HEAD")[1]["Stream-Next-Offset"]
+    for live in ["", "&live=long-poll", "&live=sse"]:
+        assert ask("GET", f"?offset={first}{live}")[0] == 410
+    assert json.loads(ask("GET", "?offset=-1")[2]) == [1, 2, 3, 4] and ask("GET", f"?offset={second}")[0] == 200
+    assert second.partition("_")[2] != first.partition("_")[2]
+    said = {"Stream-Forked-From": f"/v1/stream/{name}", "Stream-Fork-Offset": first}
+    assert server.http("PUT", f"/v1/stream/{name}-late", headers=said)[0] == 410
 
 
 def test_a_reader_waits_for_what_comes(ask, name):
@@ -106,7 +132,7 @@ def test_events_of_a_stream(server, ask, name):
     assert [next(lines) for _ in range(4)] == [b"event: data", b"data:a", b"data:b", b""]
     assert next(lines) == b"event: control"
     control = json.loads(next(lines).removeprefix(b"data:"))
-    assert control["streamNextOffset"] == offset(1) and control["upToDate"]
+    assert control["streamNextOffset"].startswith(f"{1:016}_") and control["upToDate"]
     next(lines)
     ask("POST", body=b"c", headers=TEXT)
     assert [next(lines) for _ in range(3)] == [b"event: data", b"data:c", b""]
@@ -133,12 +159,26 @@ def test_rights_are_those_of_the_timeline(guard, name):
     only = lambda *rights: allowed((name, rights))
     ask = lambda method, headers, body=None: server.http(method, f"/v1/stream/{name}", body, headers)[0]
     assert ask("PUT", JSON) == 401 and ask("GET", {}) == 401
-    assert ask("PUT", {**JSON, **only("read")}) == 403
+    # Rights are looked at before the body.
+    assert ask("PUT", {**JSON, **only("read")}) == 403 and ask("PUT", {**JSON, **only("read")}, b"[") == 403
     assert ask("PUT", {**JSON, **only("create", "read")}) == 201
-    assert ask("POST", {**JSON, **only("read")}, b"1") == 403
+    assert ask("POST", {**JSON, **only("read")}, b"1") == 403 and ask("POST", {**JSON, **only("read")}, b"[") == 403
     assert ask("POST", {**JSON, **only("append")}, b"1") == 204
     assert ask("GET", only("read")) == 200 and ask("GET", {"Authorization": f"Bearer {token('eve', rights=[])}"}) == 404
     assert ask("DELETE", only("read", "append")) == 403 and ask("DELETE", only("read", "manage")) == 204
+
+
+def test_a_location_is_as_the_client_has_reached_the_server(guard, name, tmp_path):
+    server = guard(before='trusted_proxies = ["127.0.0.1"]\n').start()
+    made = allowed((f"{name}/*", ["create", "read"]))
+    where = lambda path, more: server.http("PUT", path, None, {**JSON, **made, **more})[1]["Location"].partition(":")[0]
+    assert where(f"/v1/stream/{name}/a", {}) == "http"
+    assert where(f"/v1/stream/{name}/b", {"X-Forwarded-Proto": "https"}) == "https"
+    server.stop()
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("server")
+    server = guard(before=f'[tls]\ncertificate_file = "{certificate}"\nkey_file = "{key}"\n', tls=authority.client()).start()
+    assert where(f"/v1/stream/{name}/c", {}) == "https"
 
 
 def test_a_put_that_is_repeated_appends_once_and_nothing_is_lost_by_a_kill(own_server, name):
@@ -160,7 +200,7 @@ def test_a_closed_stream_ends_for_all(ask, client, name, refused):
     waiting = threading.Thread(target=lambda: waits.update(answer=ask("GET", f"?offset={offset(1)}&live=long-poll")))
     waiting.start()
     status, headers, _ = ask("POST", headers={"Stream-Closed": "true"})
-    assert status == 204 and headers["Stream-Closed"] == "true" and headers["Stream-Next-Offset"] == offset(1)
+    assert status == 204 and headers["Stream-Closed"] == "true" and behind(headers) == 1
     waiting.join()
     assert waits["answer"][0] == 204 and waits["answer"][1]["Stream-Closed"] == "true"
     assert client.call("timeline.get", timeline=name)["closed"]
@@ -168,7 +208,7 @@ def test_a_closed_stream_ends_for_all(ask, client, name, refused):
     refused(client, "message.append_batch", 409, "timeline_closed", timeline=name, messages=[{"entry": {"n": 1}}])
     assert client.call("message.append", timeline=name, entry={"n": 0}, message_id="m")["duplicate"]
     status, headers, _ = ask("POST", body=b"1", headers=JSON)
-    assert status == 409 and headers["Stream-Closed"] == "true" and headers["Stream-Next-Offset"] == offset(1)
+    assert status == 409 and headers["Stream-Closed"] == "true" and behind(headers) == 1
     events = ask("GET", "?offset=-1&live=sse")[2].decode()
     assert events.endswith('"upToDate":true,"streamClosed":true}\n\n')
     assert ask("PUT", headers=JSON)[0] == 409 and ask("PUT", headers={**JSON, "Stream-Closed": "true"})[0] == 200
@@ -177,7 +217,7 @@ def test_a_closed_stream_ends_for_all(ask, client, name, refused):
 
 def test_a_put_makes_and_fills_and_closes_in_one_step(ask):
     status, headers, _ = ask("PUT", body=b"[1, 2]", headers={**JSON, "Stream-Closed": "true"})
-    assert status == 201 and headers["Stream-Closed"] == "true" and headers["Stream-Next-Offset"] == offset(2)
+    assert status == 201 and headers["Stream-Closed"] == "true" and behind(headers) == 2
     assert json.loads(ask("GET")[2]) == [1, 2]
 
 
@@ -253,7 +293,7 @@ def test_a_fork_begins_with_its_source_and_goes_its_own_way(ask, server, client,
     client.call("message.delete", timeline=name, sequence=1)
     client.call("timeline.trim", timeline=name, before=1)
     status, headers, _ = fork(3, 2, body=b'"own"')
-    assert status == 201 and headers["Stream-Next-Offset"] == offset(6) and headers["Content-Type"] == "application/json"
+    assert status == 201 and behind(headers) == 6 and headers["Content-Type"] == "application/json"
     copy = f"/v1/stream/{name}-fork"
     assert json.loads(server.get(copy)[2]) == [{"n": 2}, {"n": 3}, 4, 5, "own"]
     assert json.loads(server.get(f"{copy}?offset={offset(3)}")[2]) == [4, 5, "own"]
@@ -395,7 +435,7 @@ def test_a_producer_hears_first_that_it_is_shut_out_then_that_the_stream_is_clos
     assert ask("POST", headers={"Stream-Closed": "true"})[0] == 204
     for headers in [{**TEXT, **by("p", 1, 1)}, by("p", 1, 1), TEXT, {}]:
         status, said, _ = ask("POST", body=b"1", headers=headers)
-        assert status == 409 and said["Stream-Closed"] == "true" and said["Stream-Next-Offset"] == offset(1), headers
+        assert status == 409 and said["Stream-Closed"] == "true" and behind(said) == 1, headers
 
 
 def test_a_long_array_is_refused_whole(ask):

@@ -179,6 +179,20 @@ def test_how_it_is_opened(ann, name):
     assert get(ann, name, first)["parts"] == 2
 
 
+def test_a_reader_learns_which_column_grows(ann, other, name):
+    other.call("subscribe", timeline=name, **{"with": ["parts"]})
+    sequence = open_message(ann, name, open={"column": "body"}, entry={"body": "> ", "text": "title"})
+    assert other.push("message")["messages"][0]["open"] == {"column": "body"}
+    grow(ann, name, sequence, ["a", "b"])
+    shown = get(other, name, sequence)
+    assert shown["open"] == {"column": "body"} and shown["entry"] == {"body": "> ab", "text": "title"}
+    assert ann.call("message.range", timeline=name)["messages"] == [shown]
+    closed = finish(ann, name, sequence, 2)["message"]
+    assert "open" not in closed and closed["entry"]["body"] == "> ab"
+    # Also the usual one, if it is named.
+    assert get(other, name, open_message(ann, name, open={"column": "text"}))["open"] is True
+
+
 def test_what_does_not_grow(ann, name):
     plain = ann.append(name)["sequence"]
     closed = refusal(extend, ann, name, plain, 1, "x")

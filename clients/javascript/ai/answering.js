@@ -35,12 +35,12 @@ export async function answerChat(client, timeline, model, { entry = {}, failed =
     const { message_id } = question;
     const id = `${message_id}.re`;
     const known = [...messages.values()].find((message) => message.message_id === id);
-    if (known && known.open !== true) return;
+    if (known && !known.open) return;
     const reply_to = question.entry.role === AGAIN ? question.entry.reply_to : message_id;
     const writing = client.open(timeline, { role: "assistant", reply_to, ...entry }, { message_id: id });
     try {
       const { text } = await writing.opened;
-      const before = [...messages.values()].filter(({ sequence, open }) => sequence <= question.sequence && open !== true);
+      const before = [...messages.values()].filter(({ sequence, open }) => sequence <= question.sequence && !open);
       const shown = shownOf(before.sort((a, b) => a.sequence - b.sequence)).map(uiMessageOf);
       for await (const part of model({ messages: shown, signal: writing.signal, text })) await writing.write(part);
       await writing.finish();

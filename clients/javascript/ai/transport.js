@@ -105,7 +105,7 @@ class Conversation {
   #listen() {
     const { timeline } = this;
     const put = (message) => {
-      const growing = this.#messages.get(message.sequence)?.growing ?? (message.open === true ? message : null);
+      const growing = this.#messages.get(message.sequence)?.growing ?? (message.open ? message : null);
       this.#messages.set(message.sequence, { message, growing });
       this.#tell();
     };
@@ -136,12 +136,12 @@ class Conversation {
 
   /** What is whole. */
   list() {
-    return this.#shown.filter(({ message }) => message.open !== true).map(({ message }) => uiMessageOf(message));
+    return this.#shown.filter(({ message }) => !message.open).map(({ message }) => uiMessageOf(message));
   }
 
   /** The answer that is being written. */
   get open() {
-    return this.#shown.findLast(({ message }) => message.open === true && message.entry.role === "assistant") ?? null;
+    return this.#shown.findLast(({ message }) => message.open && message.entry.role === "assistant") ?? null;
   }
 
   /** The first message for which `holds`, also if it is still to come. */

@@ -76,7 +76,7 @@ export class IndexedDbStore {
     return this.#write(["places", "messages"], async (places, messages) => {
       const copy = await done(messages.get([timeline, sequence]));
       const same = (await done(places.get(timeline)))?.epoch === epoch;
-      if (same && copy?.open === true && !isBehind(message, copy)) messages.put(message, [timeline, sequence]);
+      if (same && copy?.open && !isBehind(message, copy)) messages.put(message, [timeline, sequence]);
     });
   }
 

@@ -54,7 +54,7 @@ export class MemoryStore {
     const { place, messages } = this.#timelines.get(timeline) ?? {};
     const at = growth.sequence - place?.first;
     const copy = messages?.[at];
-    if (place?.epoch === growth.epoch && copy?.open === true && copy.parts + 1 === growth.from) messages[at] = grown(copy, growth);
+    if (place?.epoch === growth.epoch && copy?.open && copy.parts + 1 === growth.from) messages[at] = grown(copy, growth);
   }
 
   async forget(timeline) {

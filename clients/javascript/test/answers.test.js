@@ -196,6 +196,27 @@ test("an iterator ends with the subscription, the history, and the message", asy
   await other.client.close();
 });
 
+test("what grows is the column that the message names", async () => {
+  const { script, client, room } = await reading([message(1)], { rewind: 1 });
+  await once(room, "message");
+  const told = once(room, "message");
+  const growing = { ...open(2, 1, "t"), open: { column: "body" }, entry: { text: "title", body: "a" } };
+  script.push("message", { timeline: "room", epoch: "E1", head: 2, messages: [growing] });
+  const two = await told;
+  const extended = once(room, "extended");
+  script.push("message.extended", { timeline: "room", epoch: "E1", sequence: 2, from: 2, parts: 3, text: "bc" });
+  assert.deepEqual((await extended).message.entry, { text: "title", body: "abc" });
+  const changed = once(room, "changed");
+  const { open: _, ...rest } = growing;
+  const closed = { ...rest, parts: 4, outcome: "done", change: 1, entry: { text: "title", body: "abcd" } };
+  script.push("message.changed", { timeline: "room", epoch: "E1", change_head: 1, messages: [closed] });
+  await changed;
+  let text = "";
+  for await (const part of two) text += part;
+  assert.deepEqual([text, two.text], ["abcd", "abcd"]);
+  await client.close();
+});
+
 test("a page with an open message is followed from where it has it", async () => {
   const { script, client, room } = await reading([message(3)], { rewind: 1 });
   await once(room, "message");

@@ -80,6 +80,22 @@ async def test_readers_see_it_grow_and_end(server, name):  # noqa: F811
 
 
 @played
+async def test_what_grows_is_the_column_that_the_message_names(server, name):  # noqa: F811
+    async with client(server, f"ann-{name}") as ann, client(server, f"ben-{name}") as ben:
+        room = await ben.subscribe(name, also=("parts",))
+        await ann.message.append_batch(name, [{"entry": {"text": "title", "body": "a"}, "open": {"column": "body"}}])
+        opened = (await until(room, "message")).message
+        place = opened["sequence"]
+        assert opened["open"] == {"column": "body"}
+        parts = room.parts(place)
+        await ann.message.extend(name, 1, place, "bc")
+        assert (await until(room, "extended")).message["entry"] == {"text": "title", "body": "abc"}
+        await ann.message.finish(name, 1, place)
+        await until(room, "changed")
+        assert "".join([piece async for piece in parts]) == "abc"
+
+
+@played
 async def test_who_follows_all_conversations_reloads_in_the_middle(server, name, tmp_path):  # noqa: F811
     ben, rooms = f"ben-{name}", [f"{name}/1", f"{name}/2"]
     async with client(server, f"ann-{name}") as ann:

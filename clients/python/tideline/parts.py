@@ -10,7 +10,7 @@ import asyncio
 from typing import AsyncIterator
 
 from .errors import TidelineError
-from .place import Event
+from .place import Event, grows_in
 from .wire import Message
 
 
@@ -23,6 +23,8 @@ class Parts(AsyncIterator[str]):
         self.message = message
         #: What was taken.
         self.text = ""
+        #: Of the column that grows, which a closed message does not say.
+        self._column = grows_in(message)
         self._has_ended = False
         self._end: TidelineError | None = None
         self._came = asyncio.Event()
@@ -44,7 +46,7 @@ class Parts(AsyncIterator[str]):
 
     async def __anext__(self) -> str:
         while True:
-            text = (self.message.get("entry") or {}).get("text", "")
+            text = (self.message.get("entry") or {}).get(self._column, "")
             # What was edited behind its end is another text.
             if isinstance(text, str) and len(text) > len(self.text) and text.startswith(self.text):
                 piece, self.text = text[len(self.text) :], text

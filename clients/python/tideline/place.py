@@ -74,10 +74,16 @@ def counts(copy: Message, known: Message) -> bool:
 def grown(known: Message, growth: Growth) -> Message:
     """A message with more text."""
     entry = known.get("entry") or {}
-    before = entry.get("text", "")
-    # A server does not say which column grows. Where this can't be the one, only the end says what it has grown to.
-    text = {"text": before + growth.text} if isinstance(before, str) else {}
+    column = grows_in(known)
+    before = entry.get(column, "")
+    text = {column: before + growth.text} if isinstance(before, str) else {}
     return known | {"parts": growth.parts, "entry": entry | text}
+
+
+def grows_in(message: Message) -> str:
+    """Which column of an open message grows."""
+    is_open = message.get("open")
+    return str(is_open["column"]) if isinstance(is_open, dict) else "text"
 
 
 @dataclass

@@ -428,7 +428,7 @@ class Message(_Message, total=False):
     expired: bool
     expires_at: int
     hidden: bool
-    open: bool
+    open: bool | MessageOpenColumn
     outcome: Literal['done'] | Literal['cancelled'] | Literal['failed']
     parts: int
     pinned: bool
@@ -438,6 +438,12 @@ class Message(_Message, total=False):
     sender: str
     stopped_by: str
     traceparent: str
+
+
+class MessageOpenColumn(TypedDict):
+    """What grows of an open message."""
+
+    column: str
 
 
 class _Reaction(TypedDict):
@@ -832,7 +838,7 @@ class FeedMessage(_FeedMessage, total=False):
     expired: bool
     expires_at: int
     hidden: bool
-    open: bool
+    open: bool | MessageOpenColumn
     outcome: Literal['done'] | Literal['cancelled'] | Literal['failed']
     parts: int
     pinned: bool

@@ -160,7 +160,10 @@ def message(said: Any) -> Message:
     text(value, "message_id")
     if value.get("change") is not None:
         whole(value, "change")
-    if value.get("open") is not None and flag(value, "open"):
+    is_open = value.get("open")
+    if isinstance(is_open, dict):
+        text(is_open, "column")
+    if is_open is not None and (isinstance(is_open, dict) or flag(value, "open")):
         whole(value, "parts")
     entry = value.get("entry")
     if entry is not None and not isinstance(entry, dict):

@@ -26,7 +26,7 @@ const MESSAGES_MAX: u64 = 10_000;
 
 impl Asked {
     /// Reads what a fork begins with.
-    pub(super) async fn inherit(&self, fork: Fork) -> Result<Source, Refused> {
+    pub(super) async fn inherit(&self, fork: Fork, tag: u64) -> Result<Source, Refused> {
         let source = self.about(fork.source.clone());
         let known = match source.known(Method::MessageRange).await {
             Err(failure) if failure.reason == Reason::TimelineNotFound => {
@@ -41,6 +41,9 @@ impl Asked {
         let after = fork.after.unwrap_or(known.head);
         if after > known.head || (fork.sub > 0 && after == known.head) {
             return bad("the source has nothing at this offset");
+        }
+        if fork.after.is_some() {
+            known.check_of(after, tag)?;
         }
         if after + 1 < known.floor {
             let why = "what is before this offset is not kept any more";

@@ -100,8 +100,8 @@ pub(super) fn life(headers: &HeaderMap) -> Result<Life, Refused> {
     }
 }
 
-/// Where a stream is to be forked; `None` = it is to be no fork.
-pub(super) fn fork(headers: &HeaderMap) -> Result<Option<Fork>, Refused> {
+/// Where a stream is to be forked, with the tag of that offset; `None` = it is to be no fork.
+pub(super) fn fork(headers: &HeaderMap) -> Result<Option<(Fork, u64)>, Refused> {
     let (from, offset, sub) = (
         "stream-forked-from",
         "stream-fork-offset",
@@ -116,11 +116,11 @@ pub(super) fn fork(headers: &HeaderMap) -> Result<Option<Fork>, Refused> {
     let Some(source) = text_of(headers, from).and_then(super::name) else {
         return bad("Stream-Forked-From is the path of a stream");
     };
-    let after = match headers.contains_key(offset) {
-        false => None,
+    let (after, tag) = match headers.contains_key(offset) {
+        false => (None, 0),
         true => match text_of(headers, offset).and_then(Offset::read) {
-            Some(Offset::After(sequence)) => Some(sequence),
-            Some(Offset::Now) => None,
+            Some(Offset::After(sequence, tag)) => (Some(sequence), tag),
+            Some(Offset::Now) => (None, 0),
             None => return bad("no stream has given this Stream-Fork-Offset"),
         },
     };
@@ -134,7 +134,7 @@ pub(super) fn fork(headers: &HeaderMap) -> Result<Option<Fork>, Refused> {
     if sub > 0 && after.is_none() {
         return bad("a sub-offset comes with Stream-Fork-Offset");
     }
-    Ok(Some(Fork { source, after, sub }))
+    Ok(Some((Fork { source, after, sub }, tag)))
 }
 
 fn is_plain(text: &&str) -> bool {

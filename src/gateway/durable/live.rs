@@ -76,6 +76,7 @@ impl Live {
         let cursor = || self.asked.cursor(self.cursor.as_deref());
         let control = Control {
             next: page.next,
+            tag: self.known.tag,
             cursor: (!page.is_closed).then(cursor),
             is_up_to_date: page.is_up_to_date,
             is_closed: page.is_closed,

@@ -32,7 +32,7 @@ use super::http::rpc;
 use tideline_base::decode::query;
 use tideline_model::Value;
 use tideline_timelines::timeline::{Error, Fork, Life, Stream, Target};
-use tideline_wire::durable::{JSON, kind, offset, time_text};
+use tideline_wire::durable::{JSON, kind, offset, tag, time_text};
 use tideline_wire::timelines::timeline;
 use tideline_wire::{Failure, Method, Reason, Request};
 
@@ -45,12 +45,16 @@ struct Asked {
     shared: Arc<Shared>,
     admitted: Arc<Admitted>,
     caller: Caller,
+    /// How the caller has reached the server.
+    scheme: &'static str,
     name: String,
 }
 
 /// What is known of a stream.
 struct Known {
     epoch: String,
+    /// In its offsets; 0 in a fork, whose offsets are those of its source.
+    tag: u64,
     head: u64,
     floor: u64,
     /// As it was given when the stream was made.
@@ -79,6 +83,10 @@ impl From<Stream> for Known {
                 _ => JSON.to_owned(),
             },
             version: info.version,
+            tag: match fork.source.is_empty() {
+                true => tag(&info.epoch),
+                false => 0,
+            },
             epoch: info.epoch,
             head: info.head,
             floor: info.floor,
@@ -93,6 +101,17 @@ impl From<Stream> for Known {
 impl Known {
     fn is_json(&self) -> bool {
         kind(&self.content_type) == JSON
+    }
+
+    /// Refuses an offset that an earlier stream of the name has given, or none. The tag 0 does not say of which stream
+    /// it is.
+    fn check_of(&self, after: u64, tag: u64) -> Result<(), Refused> {
+        let is_other = after > 0 && ![tag, self.tag].contains(&0) && self.tag != tag;
+        if after > self.head || is_other {
+            let why = "this offset is of another stream, which had this name";
+            return Err(Refused::Says(StatusCode::GONE, why));
+        }
+        Ok(())
     }
 }
 
@@ -174,6 +193,7 @@ async fn answer(
         shared: Arc::clone(shared),
         admitted: Arc::new(admitted),
         caller,
+        scheme: if visitor.is_secure { "https" } else { "http" },
         name,
     };
     let again = asked.clone();
@@ -289,7 +309,7 @@ impl Asked {
         let known = self.known(Method::TimelineGet).await?;
         let mut answer = empty(StatusCode::OK);
         say_type(&mut answer, &known.content_type);
-        say_next(&mut answer, known.head);
+        say_next(&mut answer, known.tag, known.head);
         say_closed(&mut answer, known.closed);
         if let Some(ttl_s) = known.life.ttl_s {
             say_number(&mut answer, "stream-ttl", ttl_s);
@@ -317,8 +337,8 @@ impl Asked {
     }
 }
 
-fn say_next(answer: &mut Answer, head: u64) {
-    say_header(answer, "stream-next-offset", &offset(head));
+fn say_next(answer: &mut Answer, tag: u64, head: u64) {
+    say_header(answer, "stream-next-offset", &offset(head, tag));
 }
 
 /// Says that the stream is closed, if it is and the answer reaches its end.

@@ -101,13 +101,12 @@ impl Asked {
         }
         let after = match asked.from {
             None => 0,
-            Some(Offset::After(sequence)) => sequence,
+            Some(Offset::After(sequence, tag)) => {
+                known.check_of(sequence, tag)?;
+                sequence
+            }
             Some(Offset::Now) => known.head,
         };
-        if after > known.head {
-            let why = "this offset is beyond the end: the stream is another one now";
-            return Err(Refused::Says(StatusCode::GONE, why));
-        }
         check_kept(after, known.floor)?;
         let is_now = asked.from == Some(Offset::Now);
         match asked.way {
@@ -147,7 +146,7 @@ impl Asked {
     fn shown(&self, known: &Known, page: &Page) -> Answer {
         let mut answer = full(StatusCode::OK, OCTETS, page.body.clone());
         say_type(&mut answer, &known.content_type);
-        say_next(&mut answer, page.next);
+        say_next(&mut answer, known.tag, page.next);
         if page.is_up_to_date {
             say_header(&mut answer, "stream-up-to-date", "true");
         }
@@ -166,7 +165,7 @@ impl Asked {
         let mut answer = match page.is_empty {
             true => {
                 let mut answer = empty(StatusCode::NO_CONTENT);
-                say_next(&mut answer, page.next);
+                say_next(&mut answer, known.tag, page.next);
                 say_header(&mut answer, "stream-up-to-date", "true");
                 say_closed(&mut answer, page.is_closed);
                 answer

@@ -35,15 +35,19 @@ struct Config {
     closed: bool,
     life: Life,
     fork: Option<Fork>,
+    /// Of the fork's offset.
+    tag: u64,
 }
 
 impl Config {
     fn read(headers: &HeaderMap) -> Result<Config, Refused> {
+        let (fork, tag) = headers::fork(headers)?.unzip();
         Ok(Config {
             content_type: headers::content_type(headers)?,
             closed: headers::closes(headers),
             life: headers::life(headers)?,
-            fork: headers::fork(headers)?,
+            fork,
+            tag: tag.unwrap_or(0),
         })
     }
 
@@ -76,7 +80,7 @@ impl Config {
 fn made(status: StatusCode, known: &Known) -> Answer {
     let mut answer = empty(status);
     say_type(&mut answer, &known.content_type);
-    say_next(&mut answer, known.head);
+    say_next(&mut answer, known.tag, known.head);
     say_closed(&mut answer, known.closed);
     answer
 }
@@ -95,7 +99,7 @@ impl Asked {
         request: &mut HttpRequest<Incoming>,
     ) -> Result<Answer, Refused> {
         let mut config = Config::read(request.headers())?;
-        let location = location(request);
+        let location = location(request, self.scheme);
         let Body { bytes, share } = self.body(request).await?;
         let source = self.source(&mut config).await?;
         let content_type = config.content_type.clone();
@@ -106,6 +110,7 @@ impl Asked {
             Some(source) => (Some(source.inherited), source.messages),
             None => (None, Vec::new()),
         };
+        let forked = inherited.as_ref().map(|it| it.fork.source.clone());
         let (first, bytes) = self.first(messages, parts, is_json)?;
         let create = timeline::Create {
             timeline: self.name.clone(),
@@ -136,6 +141,12 @@ impl Asked {
         if !created {
             return config.found(&known);
         }
+        if let Some(source) = forked {
+            // Its note was forgotten, if the source ended before there was a fork.
+            let keeping = self.shared.timelines.keep_fork(source, self.name.clone());
+            let kept = self.admitted.perform(Does::Changes, keeping).await?;
+            kept.map_err(refusal)?;
+        }
         let mut answer = made(StatusCode::CREATED, &known);
         if let Some(location) = location {
             answer.headers_mut().insert(LOCATION, location);
@@ -143,23 +154,26 @@ impl Asked {
         Ok(answer)
     }
 
-    /// The source of a fork that is to be made. What the request does not say of the fork is as in the source.
+    /// The source of a fork that is to be made. What the request does not say of the fork is as in the source. A caller
+    /// that may make no stream is refused here, before the body is looked at.
     async fn source(&self, config: &mut Config) -> Result<Option<Source>, Refused> {
         let may_make = self.may_make();
         if may_make.is_ok() && self.has_forks().await? {
             let why = "the stream is deleted, and its name is kept for its forks";
             return Err(Refused::Says(StatusCode::CONFLICT, why));
         }
+        if config.fork.is_some() || may_make.is_err() {
+            match self.known(Method::TimelineCreate).await {
+                // One that is there is compared, whatever has become of its source.
+                Ok(known) => return Err(config.found(&known)?.into()),
+                Err(failure) if failure.reason == Reason::TimelineNotFound => may_make?,
+                Err(failure) => return Err(failure.into()),
+            }
+        }
         let Some(fork) = config.fork.clone() else {
             return Ok(None);
         };
-        match self.known(Method::TimelineCreate).await {
-            // One that is there is compared, whatever has become of its source.
-            Ok(known) => return Err(config.found(&known)?.into()),
-            Err(failure) if failure.reason == Reason::TimelineNotFound => may_make?,
-            Err(failure) => return Err(failure.into()),
-        }
-        let source = self.inherit(fork).await?;
+        let source = self.inherit(fork, config.tag).await?;
         let content_type = &source.known.content_type;
         let said = config
             .content_type
@@ -224,7 +238,7 @@ impl Asked {
             return bad("there is nothing to append");
         }
         if known.closed && asked.producer.is_none() && !is_empty {
-            return Err(refused(StreamRefused::Closed(known.head), &asked).into());
+            return Err(refused(StreamRefused::Closed(known.head), &asked, known.tag).into());
         }
         asked.is_other = !is_empty && said.as_ref() != Some(&kind(&known.content_type));
         let (batch, bytes) = match is_empty || asked.is_other {
@@ -238,7 +252,7 @@ impl Asked {
             }
         };
         let mut append = of_batch(&self.caller, batch);
-        append.epoch = Some(known.epoch);
+        append.epoch = Some(known.epoch.clone());
         let noted = self.noted(&Request::MessageAppendBatch(self.nothing()));
         let (timelines, trace) = (&self.shared.timelines, self.caller.trace);
         let appending = timelines.append_to_stream(append, trace, asked.clone());
@@ -247,14 +261,14 @@ impl Asked {
         drop(share);
         let done = match done {
             Err(StreamRefused::OtherType) if said.is_none() => return bad("say the Content-Type"),
-            done => done.map_err(|why| refused(why, &asked))?,
+            done => done.map_err(|why| refused(why, &asked, known.tag))?,
         };
         let is_news = asked.producer.is_some() && !done.duplicate && !is_empty;
         let mut answer = empty(match is_news {
             true => StatusCode::OK,
             false => StatusCode::NO_CONTENT,
         });
-        say_next(&mut answer, done.head);
+        say_next(&mut answer, known.tag, done.head);
         say_closed(&mut answer, done.closed);
         if let (Some(producer), Some(seq)) = (&asked.producer, done.seq) {
             say_number(&mut answer, "producer-epoch", producer.epoch);
@@ -314,7 +328,7 @@ impl Asked {
 }
 
 /// Why a stream took nothing, as the protocol says it.
-fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
+fn refused(why: StreamRefused, asked: &StreamAppend, tag: u64) -> Answer {
     let (status, text) = match why {
         StreamRefused::Closed(_) => (StatusCode::CONFLICT, "the stream is closed"),
         StreamRefused::StaleEpoch(_) => (
@@ -338,7 +352,7 @@ fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
     let mut answer = say(status, text);
     match why {
         StreamRefused::Closed(head) => {
-            say_next(&mut answer, head);
+            say_next(&mut answer, tag, head);
             say_closed(&mut answer, true);
         }
         StreamRefused::StaleEpoch(epoch) => say_number(&mut answer, "producer-epoch", epoch),
@@ -353,7 +367,7 @@ fn refused(why: StreamRefused, asked: &StreamAppend) -> Answer {
 }
 
 /// The stream's URL, by the host that the request names.
-fn location(request: &HttpRequest<Incoming>) -> Option<HeaderValue> {
+fn location(request: &HttpRequest<Incoming>, scheme: &str) -> Option<HeaderValue> {
     let host = text_of(request.headers(), HOST.as_str())?;
-    HeaderValue::from_str(&format!("http://{host}{}", request.uri().path())).ok()
+    HeaderValue::from_str(&format!("{scheme}://{host}{}", request.uri().path())).ok()
 }

@@ -80,6 +80,12 @@ impl Proxies {
         }
         client
     }
+
+    /// Whether a request of `peer` came to a trusted proxy by TLS, as that says.
+    pub(in super::super) fn is_secure(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        let said = headers.get(FORWARDED_PROTO);
+        self.has(peer) && said.is_some_and(|said| said.as_bytes().eq_ignore_ascii_case(b"https"))
+    }
 }
 
 /// An address, perhaps with a port behind it.
@@ -104,6 +110,7 @@ pub(in super::super) fn block(ip: IpAddr) -> IpAddr {
     }
 }
 
+const FORWARDED_PROTO: &str = "x-forwarded-proto";
 pub(in super::super) const FORWARDED_FOR: &str = "x-forwarded-for";
 
 #[cfg(test)]

@@ -57,6 +57,8 @@ pub(in super::super) struct Visitor<'c> {
     pub(in super::super) certificates: &'c [String],
     /// The place of its connection.
     pub(in super::super) seat: &'c Seat,
+    /// Whether it has reached the server, or a trusted proxy that says so, by TLS.
+    pub(in super::super) is_secure: bool,
 }
 
 /// The key and the user that a caller whose credential was refused claims to be.

@@ -58,6 +58,8 @@ pub(super) struct Ends {
     pub(super) certificates: Arc<[String]>,
     pub(super) arrival: Arc<Arrival>,
     pub(super) seat: Arc<Seat>,
+    /// The connection is one of TLS.
+    pub(super) is_secure: bool,
 }
 
 impl Ends {
@@ -66,6 +68,7 @@ impl Ends {
             address: shared.proxies.client(self.peer, headers),
             certificates: &self.certificates,
             seat: &self.seat,
+            is_secure: self.is_secure || shared.proxies.is_secure(self.peer, headers),
         }
     }
 }

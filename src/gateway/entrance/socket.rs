@@ -52,6 +52,11 @@ impl Socket {
         }
     }
 
+    /// Whether it is one of TLS.
+    pub(in super::super) fn is_tls(&self) -> bool {
+        matches!(self, Socket::Tls(_))
+    }
+
     /// DNS names of the certificate that the client has shown.
     pub(in super::super) fn client_names(&self) -> Vec<String> {
         let Socket::Tls(stream) = self else {

@@ -67,6 +67,7 @@ pub(super) async fn serve(
         certificates: socket.client_names().into(),
         arrival: Arc::clone(&arrival),
         seat,
+        is_secure: socket.is_tls(),
     };
     let upgraded: Arc<Accepted> = Arc::default();
     let time_max = shared.options.request_time_max;

@@ -5,13 +5,35 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What an open message grows in, and by when. Clients get `true` in its place.
+/// What an open message grows in, and by when. Clients get [`Shown`] in its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Open {
     /// The column whose text grows.
     pub column: String,
     /// Without a part for so long it is abandoned, ms.
     pub idle_ms: u64,
+}
+
+/// The column that grows, if nobody says otherwise.
+pub const TEXT: &str = "text";
+
+/// That a message is open, as clients are shown it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "MessageOpen")]
+pub(super) enum Shown {
+    /// `true`: its column `text` grows.
+    Text(bool),
+    /// Another one grows.
+    Other(Column),
+}
+
+/// What grows of an open message.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "MessageOpenColumn")]
+pub(super) struct Column {
+    /// The column.
+    column: String,
 }
 
 /// How a message that was open has ended.
@@ -54,21 +76,32 @@ pub struct Grown {
 
 /// [`Open`] as clients have it: `true`, or nothing.
 pub(super) mod open_flag {
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 
-    use super::Open;
+    use super::{Column, Open, Shown, TEXT};
 
     #[allow(clippy::ref_option)] // as serde calls it
     pub(in super::super) fn serialize<S: Serializer>(
         open: &Option<Box<Open>>,
         into: S,
     ) -> Result<S::Ok, S::Error> {
-        into.serialize_bool(open.is_some())
+        let shown = match open.as_deref() {
+            Some(open) if open.column != TEXT => Shown::Other(Column {
+                column: open.column.clone(),
+            }),
+            open => Shown::Text(open.is_some()),
+        };
+        shown.serialize(into)
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<Box<Open>>, D::Error> {
-        Ok(bool::deserialize(from)?.then(Box::default))
+        let column = match Shown::deserialize(from)? {
+            Shown::Text(false) => return Ok(None),
+            Shown::Text(true) => TEXT.to_owned(),
+            Shown::Other(Column { column }) => column,
+        };
+        Ok(Some(Box::new(Open { column, idle_ms: 0 })))
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::growth::{Open, Outcome, open_flag};
+use super::growth::{Open, Outcome, Shown, open_flag};
 use super::reaction::{Reaction, Reactions, has_none};
 use crate::entry::{self, Columns, Entry};
 use crate::{json_bytes, json_text_bytes};
@@ -71,9 +71,10 @@ pub struct Message {
     // A tombstone keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// `true` while it is open: its text grows by `message.extend`; else absent.
+    /// `true` while it is open: its text grows by `message.extend`; `{"column": …}` if that is not the column `text`;
+    /// else absent.
     #[serde(default, with = "open_flag", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<bool>")]
+    #[schemars(with = "Option<Shown>")]
     pub open: Option<Box<Open>>,
     /// By how many parts its text has grown; absent unless it was appended open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,7 +193,10 @@ impl Message {
         let by = self.stopped_by.as_deref().map_or(0, |by| {
             json_text_bytes(by) + json_text_bytes(self.reason()) + 16
         });
-        self.parts.map_or(0, |_| GROWN + by)
+        let column = self.open.as_deref().map_or(0, |open| {
+            json_text_bytes(&open.column) + r#"{"column":}"#.len()
+        });
+        self.parts.map_or(0, |_| GROWN + by + column)
     }
 
     /// At most so many bytes in any encoding, inside an array: what a frame counts.

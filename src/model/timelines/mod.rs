@@ -11,7 +11,7 @@ pub mod reaction;
 mod settings;
 mod state;
 
-pub use growth::{Grown, Open, Outcome};
+pub use growth::{Grown, Open, Outcome, TEXT};
 pub use info::{Head, TimelineInfo};
 pub use member::{DEFAULT_ROLE, ListedMembers, Member, NewMember, NextMembers, Receipt, Receipts};
 pub use message::{Burial, FeedMessage, Message};

@@ -35,8 +35,8 @@ pub const JSON: &str = "application/json";
 /// From where a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offset {
-    /// After this sequence; 0 = from the start.
-    After(u64),
+    /// After this sequence, of the history with this [`tag`]; 0 = from the start, of any.
+    After(u64, u64),
     /// From what comes next.
     Now,
 }
@@ -46,28 +46,39 @@ impl Offset {
     #[must_use]
     pub fn read(text: &str) -> Option<Offset> {
         match text {
-            "-1" => return Some(Offset::After(0)),
+            "-1" => return Some(Offset::After(0, 0)),
             "now" => return Some(Offset::Now),
             _ => {}
         }
-        let (sequence, rest) = text.split_once('_')?;
-        let is_number =
-            |part: &str| part.len() == DIGITS && part.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_number(sequence) || !is_number(rest) {
-            return None;
-        }
-        sequence.parse().ok().map(Offset::After)
+        let (sequence, tag) = text.split_once('_')?;
+        let number = |part: &str| {
+            let is_plain = part.len() == DIGITS && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse().ok().filter(|_| is_plain)
+        };
+        Some(Offset::After(number(sequence)?, number(tag)?))
     }
 }
 
 /// Digits of each of the two numbers of an offset.
 const DIGITS: usize = 16;
 
-/// The offset behind a message.
+/// The offset behind a message of a history. The start is the same in all.
 #[must_use]
-pub fn offset(sequence: u64) -> String {
-    format!("{sequence:016}_{:016}", 0)
+pub fn offset(sequence: u64, tag: u64) -> String {
+    let tag = if sequence == 0 { 0 } else { tag };
+    format!("{sequence:016}_{tag:016}")
 }
+
+/// What tells the offsets of one history from those of another under the same name: of its epoch, never 0.
+#[must_use]
+pub fn tag(epoch: &str) -> u64 {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = epoch.bytes().fold(0xcbf2_9ce4_8422_2325, step); // FNV-1a
+    1 + hash % (TAGS - 1)
+}
+
+/// As many as there are numbers of so many digits.
+const TAGS: u64 = 10_000_000_000_000_000;
 
 /// A content type without its parameters, in small letters.
 #[must_use]
@@ -157,6 +168,8 @@ const CURSOR_MS: u64 = 20_000;
 pub struct Control {
     /// Behind everything that was sent.
     pub next: u64,
+    /// Of the history.
+    pub tag: u64,
     /// `None` = it is not said.
     pub cursor: Option<String>,
     /// Everything was sent that there is.
@@ -193,7 +206,7 @@ pub fn events(data: &[u8], is_text: bool, control: &Control) -> Bytes {
         }
         out.push('\n');
     }
-    let next = offset(control.next);
+    let next = offset(control.next, control.tag);
     let _ = write!(
         out,
         "event: control\ndata:{{\"streamNextOffset\":\"{next}\""
@@ -218,13 +231,15 @@ mod tests {
     #[test]
     fn an_offset_is_read_back_and_sorts_as_it_counts() {
         for sequence in [0, 1, 9_999_999_999_999_999] {
+            let known = if sequence == 0 { 0 } else { tag("a") };
             assert_eq!(
-                Offset::read(&offset(sequence)),
-                Some(Offset::After(sequence))
+                Offset::read(&offset(sequence, tag("a"))),
+                Some(Offset::After(sequence, known))
             );
         }
-        assert!(offset(9) < offset(10));
-        assert_eq!(Offset::read("-1"), Some(Offset::After(0)));
+        assert!(offset(9, tag("a")) < offset(10, tag("b")));
+        assert!(tag("a") != tag("b") && (1..TAGS).contains(&tag("")));
+        assert_eq!(Offset::read("-1"), Some(Offset::After(0, 0)));
         assert_eq!(Offset::read("now"), Some(Offset::Now));
         for bad in [
             "",
@@ -266,6 +281,7 @@ mod tests {
     fn no_text_ends_an_event() {
         let control = Control {
             next: 7,
+            tag: 0,
             cursor: Some("5".to_owned()),
             is_up_to_date: true,
             is_closed: false,

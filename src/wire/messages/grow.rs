@@ -14,7 +14,7 @@ use super::super::limits::Limits;
 use super::super::schema::rules;
 use super::entry::{Entry, Patch};
 use tideline_model::Value;
-use tideline_model::timelines::{Message, Open, Outcome};
+use tideline_model::timelines::{Message, Open, Outcome, TEXT};
 
 /// How a message is opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,9 +44,6 @@ pub struct OpenWith {
 const IDLE_MS: u64 = 60_000;
 /// The longest that can be asked for.
 const IDLE_MS_MAX: u64 = 3_600_000;
-/// The column that grows, if nobody says otherwise.
-const COLUMN: &str = "text";
-
 impl Opening {
     /// Checks it against the entry that it is of; both with their paths.
     pub(super) fn check(
@@ -82,7 +79,7 @@ impl Opening {
             Opening::With(with) => with,
         };
         Some(Open {
-            column: with.column.clone().unwrap_or_else(|| COLUMN.to_owned()),
+            column: with.column.clone().unwrap_or_else(|| TEXT.to_owned()),
             idle_ms: with.idle_ms.unwrap_or(IDLE_MS),
         })
     }

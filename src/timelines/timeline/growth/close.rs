@@ -10,6 +10,7 @@ use tideline_table::{Action, Malformed, Purpose, ReadError, Txn, damaged};
 
 use super::super::marks;
 use super::super::rows::head::HeadRow;
+use super::super::rows::lately::Lately;
 use super::super::rows::stored;
 use super::super::rows::tables::Name;
 use super::super::time::{Due, shown};
@@ -150,13 +151,26 @@ impl Site {
     /// Closes the message that a due row leads to, if no part came for too long; else it is looked at again when that
     /// can be. Whether it was closed.
     pub(in super::super) fn abandon(&self, txn: &mut Txn<'_>, due: &Due) -> Result<bool, Error> {
-        let name = &due.name;
         if due.at_ms > txn.now_ms() {
             // The clock was set back meanwhile.
             self.alarm().note(due.at_ms, txn.position());
             return Ok(false);
         }
-        due.done(txn);
+        self.abandon_from(txn, due, 0)
+    }
+
+    /// As `abandon`, after the clock was set back: a row whose time has not come is right, or has its time put right.
+    pub(in super::super) fn abandon_again(
+        &self,
+        txn: &mut Txn<'_>,
+        due: &Due,
+    ) -> Result<bool, Error> {
+        self.abandon_from(txn, due, AGAIN_MS)
+    }
+
+    /// A row stays that is too late by less than this.
+    fn abandon_from(&self, txn: &mut Txn<'_>, due: &Due, late_ms: u64) -> Result<bool, Error> {
+        let name = &due.name;
         let place = || {
             let (incarnation, mut rest) = due.incarnation()?;
             Ok((incarnation, rest.u64()?))
@@ -168,24 +182,48 @@ impl Site {
         let Some(mut head) = found.filter(|head| {
             !head.dropped && head.incarnation == incarnation && head.holds(sequence)
         }) else {
+            due.done(txn);
             return Ok(false);
         };
         let mut message = stored::load(txn, name, &head, sequence, None)?;
         let Some(open) = message.open.as_deref() else {
+            due.done(txn);
             return Ok(false);
         };
-        let last = last_part(txn, name, &head, sequence)?;
-        let last_ms = last.map_or(message.timestamp, |(.., at_ms)| at_ms);
-        let at_ms = last_ms.saturating_add(open.idle_ms);
-        if at_ms > txn.now_ms() {
-            self.put_open(txn, name, &head, (sequence, at_ms));
+        let idle_ms = self.idle_ms(txn, name, &head, &message)?;
+        let rest_ms = open.idle_ms.saturating_sub(idle_ms);
+        if rest_ms > 0 {
+            let at_ms = txn.now_ms().saturating_add(rest_ms);
+            if late_ms == 0 || at_ms + late_ms < due.at_ms {
+                due.done(txn);
+                self.put_open(txn, name, &head, (sequence, at_ms));
+            }
             return Ok(false);
         }
+        due.done(txn);
         marks::look_up(txn, name, &head, &mut message)?;
         look_up(txn, name, &head, &mut message, None)?;
         (message.outcome, message.abandoned) = (Some(Outcome::Failed), true);
         self.close(txn, name, &mut head, &mut message)?;
         Ok(true)
+    }
+
+    /// For how long no part of an open message has come: by the steady clock, because the system's may have been set;
+    /// of one that has been silent since a restart, by the times in its rows.
+    fn idle_ms(
+        &self,
+        txn: &mut Txn<'_>,
+        name: &Name,
+        head: &HeadRow,
+        message: &Message,
+    ) -> Result<u64, ReadError> {
+        let key = name.message_key(head.incarnation, message.sequence);
+        if let Some(heard_ms) = txn.memo::<Lately>().heard_ms(key.as_bytes()) {
+            return Ok(self.time.steady_ms().saturating_sub(heard_ms));
+        }
+        let last = last_part(txn, name, head, message.sequence)?;
+        let last_ms = last.map_or(message.timestamp, |(.., at_ms)| at_ms);
+        Ok(txn.now_ms().saturating_sub(last_ms))
     }
 
     /// Writes a message with all its text, which is not open any more.
@@ -206,3 +244,6 @@ impl Site {
         Ok(())
     }
 }
+
+/// By so much the time of a due row may be too late after the clock was set back.
+const AGAIN_MS: u64 = 500;

@@ -130,7 +130,9 @@ impl Site {
             (sequence, parts),
             encode(growing.end, &extend.text),
         )?;
-        txn.memo::<Lately>().note_growing(key.as_bytes(), growing);
+        let lately = txn.memo::<Lately>();
+        lately.note_growing(key.as_bytes(), growing);
+        lately.note_heard(key.as_bytes(), self.time.steady_ms());
         Ok(Extended {
             parts,
             duplicate: false,

@@ -47,8 +47,16 @@ impl HeadRow {
 pub(in super::super) struct Lately {
     heads: HashMap<Vec<u8>, Known, RandomState>,
     ordinals: LastOrdinals,
-    /// Messages that grow, by the keys of their rows.
-    growing: HashMap<Vec<u8>, Growing, RandomState>,
+    /// Open messages, by the keys of their rows.
+    open: HashMap<Vec<u8>, Open, RandomState>,
+}
+
+/// What is known of an open message.
+#[derive(Default)]
+struct Open {
+    /// When its last part came, or it became open, by the steady clock.
+    heard_ms: Option<u64>,
+    growing: Option<Growing>,
 }
 
 struct Known {
@@ -58,7 +66,7 @@ struct Known {
 }
 
 /// Some 4 MiB a partition. Tests forget often.
-const GROWING_MAX: usize = if cfg!(test) { 2 } else { 1 << 14 };
+const OPEN_MAX: usize = if cfg!(test) { 2 } else { 1 << 14 };
 
 /// Some 8 MiB a partition.
 const LATELY_MAX: usize = 1 << 16;
@@ -97,19 +105,39 @@ impl Lately {
 
     /// A message that grows, if it is known.
     pub(in super::super) fn growing(&self, key: &[u8]) -> Option<&Growing> {
-        self.growing.get(key)
+        self.open.get(key)?.growing.as_ref()
     }
 
     pub(in super::super) fn note_growing(&mut self, key: &[u8], growing: Growing) {
-        if self.growing.len() >= GROWING_MAX {
-            self.growing.clear();
+        self.open(key).growing = Some(growing);
+    }
+
+    /// When an open message became longer, or open, by the steady clock; unknown after a restart.
+    pub(in super::super) fn heard_ms(&self, key: &[u8]) -> Option<u64> {
+        self.open.get(key)?.heard_ms
+    }
+
+    pub(in super::super) fn note_heard(&mut self, key: &[u8], steady_ms: u64) {
+        self.open(key).heard_ms = Some(steady_ms);
+    }
+
+    fn open(&mut self, key: &[u8]) -> &mut Open {
+        if self.open.len() >= OPEN_MAX && !self.open.contains_key(key) {
+            self.open.clear();
         }
-        self.growing.insert(key.to_vec(), growing);
+        self.open.entry(key.to_vec()).or_default()
     }
 
     /// The message's row is written anew.
     pub(in super::super) fn forget_growing(&mut self, key: &[u8]) {
-        self.growing.remove(key);
+        if let Some(open) = self.open.get_mut(key) {
+            open.growing = None;
+        }
+    }
+
+    /// The message is not open any more.
+    pub(in super::super) fn forget_open(&mut self, key: &[u8]) {
+        self.open.remove(key);
     }
 
     pub(in super::super) fn note_ordinal(&mut self, sender: u128, ordinal: u64) {

@@ -75,6 +75,17 @@ impl Timelines {
         noting.await
     }
 
+    /// Writes the note of a fork that was made, also if its source is not there any more.
+    pub async fn keep_fork(&self, source: String, fork: String) -> Result<(), Error> {
+        let (partition, name) = (self.place(&source), Name::new(&source));
+        let keeping = self.submit(Purpose::Adds, partition, SMALL_BYTES, move |txn, _| {
+            let now = version(txn.now_ms());
+            put(txn, name.fork_key(&fork), RowWriter::new(0), now);
+            Ok(())
+        });
+        keeping.await
+    }
+
     async fn forget_forks(&self, source: &str, forks: Vec<String>) -> Result<(), Error> {
         if forks.is_empty() {
             return Ok(());

@@ -31,6 +31,10 @@ pub struct Timer {
     wakes_at_ms: u64,
     /// When the last step was. A clock that shows less was set back, so it can't say how long the pause has been.
     stepped_at_ms: u64,
+    /// By how much the clock was ahead of the steady one then.
+    ahead_ms: i64,
+    /// After the clock was set back: from which time on rows of open messages are looked at before theirs.
+    again_from_ms: Option<u64>,
     /// Rows that were noted and that a view may not show yet.
     unseen: Option<Noted>,
     /// Over timelines whose policy may have changed.
@@ -63,6 +67,10 @@ struct Work {
     expired: Vec<Vec<Due>>,
     trims: Vec<Due>,
     abandoned: Vec<Due>,
+    /// Of open messages, too: before their time, because the clock was set back.
+    again: Vec<Due>,
+    /// From when on the next of these are.
+    again_from_ms: Option<u64>,
     /// The earliest time of all that.
     first_ms: Option<u64>,
     /// By kind: the earliest time that is left to later steps.
@@ -81,6 +89,8 @@ impl Timelines {
             // What a restart finds.
             wakes_at_ms: 0,
             stepped_at_ms: 0,
+            ahead_ms: i64::MIN,
+            again_from_ms: None,
             unseen: None,
             walk: Walk::Unknown,
         }
@@ -142,7 +152,7 @@ impl Timer {
         loop {
             self.hear();
             let now = self.timelines.now_ms();
-            if self.wakes_at_ms <= now || now < self.stepped_at_ms {
+            if self.wakes_at_ms <= now || now < self.stepped_at_ms || self.is_set_back() {
                 return;
             }
             alarm.arm(self.wakes_at_ms);
@@ -163,7 +173,12 @@ impl Timer {
         let is_seen = self.settle_in().await;
         let (partition, from_ms) = (self.partition, self.from_ms);
         let now_ms = self.timelines.now_ms();
+        if self.is_set_back() {
+            self.again_from_ms = Some(now_ms + 1);
+        }
         self.stepped_at_ms = now_ms;
+        self.ahead_ms = self.timelines.time().ahead_ms();
+        let again_from_ms = self.again_from_ms;
         let rules = self.timelines.inner.rules.get().cloned();
         let work = self
             .timelines
@@ -171,7 +186,7 @@ impl Timer {
                 Ok(Work::read(
                     view,
                     (partition, rules.as_ref()),
-                    from_ms,
+                    (from_ms, again_from_ms),
                     now_ms,
                 )?)
             })
@@ -190,7 +205,10 @@ impl Timer {
         done.trimmed = self.each(Purpose::MakesRoom, work.trims, trim).await?;
         let abandon = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon(txn, due);
         done.abandoned = self.each(Purpose::Adds, work.abandoned, abandon).await?;
-        self.wakes_at_ms = u64::MAX;
+        let again = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon_again(txn, due);
+        done.abandoned += self.each(Purpose::Adds, work.again, again).await?;
+        self.again_from_ms = work.again_from_ms;
+        self.wakes_at_ms = self.again_from_ms.map_or(u64::MAX, |_| now_ms);
         for (from, next) in self.from_ms.iter_mut().zip(next_ms) {
             *from = next.unwrap_or(now_ms + 1);
             self.wakes_at_ms = self.wakes_at_ms.min(next.unwrap_or(u64::MAX));
@@ -206,6 +224,11 @@ impl Timer {
             self.walk.step(&self.timelines, self.partition).await?;
         }
         Ok(done)
+    }
+
+    /// Whether the clock was set back since the last step.
+    fn is_set_back(&self) -> bool {
+        self.timelines.time().ahead_ms().saturating_add(JITTER_MS) < self.ahead_ms
     }
 
     /// Takes in what the writer has noted.
@@ -301,7 +324,7 @@ impl Work {
     fn read(
         view: &View,
         (partition, rules): (PartitionId, Option<&Arc<CurrentRules>>),
-        from_ms: [u64; KINDS.len()],
+        (from_ms, again_from_ms): ([u64; KINDS.len()], Option<u64>),
         now_ms: u64,
     ) -> Result<Work, ReadError> {
         let range = |kind: usize| (from_ms[kind], now_ms);
@@ -313,6 +336,7 @@ impl Work {
             warm_trim(view, due, now_ms)?;
         }
         let (abandoned, abandon_next) = due(view, Kind::Abandon, range(3), ABANDONED_MAX)?;
+        let (again, again_from_ms) = again(view, again_from_ms)?;
         let first = [
             delivered.first(),
             expired.first(),
@@ -333,10 +357,22 @@ impl Work {
             expired: members.map(<[Due]>::to_vec).collect(),
             trims,
             abandoned,
+            again,
+            again_from_ms,
             first_ms,
             next_ms: [deliver_next, expire_next, trim_next, abandon_next],
         })
     }
+}
+
+/// Rows of open messages from a time on, and where the next ones begin.
+fn again(view: &View, from_ms: Option<u64>) -> Result<(Vec<Due>, Option<u64>), ReadError> {
+    let Some(from_ms) = from_ms else {
+        return Ok((Vec::new(), None));
+    };
+    let (rows, next_ms) = due(view, Kind::Abandon, (from_ms, u64::MAX), ABANDONED_MAX)?;
+    // Rows of one time that were written after the step, and are right, may be more than a step takes.
+    Ok((rows, next_ms.map(|next_ms| next_ms.max(from_ms + 1))))
 }
 
 /// Scheduled messages of a step; each may be as large as an entry.
@@ -351,6 +387,8 @@ const EXPIRED_BYTES: usize = EXPIRED_AT_ONCE * 128;
 const OPEN_COUNTED_MAX: usize = 10_000;
 /// Open messages that a step looks at: each may be written with all its text. Tests go through the cut with few.
 const ABANDONED_MAX: usize = if cfg!(test) { 2 } else { 32 };
+/// By so much less the clock may be ahead of the steady one without having been set back.
+const JITTER_MS: i64 = 500;
 /// Timelines that a step trims.
 const TRIMS_MAX: usize = 64;
 /// About what a due row holds in the queue that is done by itself.
