@@ -13,6 +13,7 @@ mod frame;
 pub mod guards;
 mod halt;
 mod lease;
+pub mod nats_config;
 mod node;
 mod place;
 mod plant;

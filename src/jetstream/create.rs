@@ -6,13 +6,13 @@
 
 use tideline_base::clock::Clock;
 use tideline_base::ids::Position;
-use tideline_cluster::guards::check_stream;
+use tideline_cluster::guards::{check_name, check_stream};
 use tideline_cluster::{Content, Genesis, Place};
 
 use crate::api::Info;
 use crate::frame::{CommitTime, Frame};
 use crate::link::{Access, Link};
-use crate::names::{Names, check_name};
+use crate::names::Names;
 
 /// What was made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,12 +14,12 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use tideline_base::ids::Position;
+use tideline_cluster::guards::check_name;
 use tideline_cluster::{Draft, OWNER_SILENCE_MS_MIN, Place, SteadyMs};
 use tokio::sync::{Notify, mpsc};
 
 use crate::frame::{CommitTime, Frame};
 use crate::link::Access;
-use crate::names::check_name;
 use crate::steady::steady_now;
 use crate::survey::Demands;
 
