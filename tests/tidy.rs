@@ -52,10 +52,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/cluster/watch", &["lease", "place"]),
     ("src/jetstream/api", &[]),
     ("src/jetstream/beat", &[]),
-    (
-        "src/jetstream/create",
-        &["api", "frame", "link", "names"],
-    ),
+    ("src/jetstream/create", &["api", "frame", "link", "names"]),
     (
         "src/jetstream/driver",
         &[

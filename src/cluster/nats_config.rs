@@ -92,11 +92,16 @@ impl NatsConfig {
         let others = machines.iter().filter(|other| *other != machine);
         let routes = others.map(|other| {
             let Login { user, password } = route;
-            format!("    \"nats://{user}:{password}@{}:{route_port}\"", other.host)
+            format!(
+                "    \"nats://{user}:{password}@{}:{route_port}\"",
+                other.host
+            )
         });
         let routes: Vec<String> = routes.collect();
         let routes = routes.join("\n");
-        let requests = NODE_REQUESTS.map(|subject| format!("\"{subject}\"")).join(", ");
+        let requests = NODE_REQUESTS
+            .map(|subject| format!("\"{subject}\""))
+            .join(", ");
         format!(
             r#"# NATS server {name} of the Tideline cluster {cluster}. It has passwords: only its server may read it.
 server_name: "{name}"
@@ -153,8 +158,13 @@ mod tests {
         assert_eq!(read("a"), pair("a", "a"));
         assert_eq!(read("n1=10.0.0.1"), pair("n1", "10.0.0.1"));
         assert_eq!(read("n1=[fd00::1]"), pair("n1", "[fd00::1]"));
-        for bad in ["", "=", "a=", "=b", "a b", "a=\"x\"", "a=b/c", "a@b", "a=u:p@b"] {
-            assert!(read(bad).is_err_and(|said| said.contains("NAME=HOST")), "{bad}");
+        for bad in [
+            "", "=", "a=", "=b", "a b", "a=\"x\"", "a=b/c", "a@b", "a=u:p@b",
+        ] {
+            assert!(
+                read(bad).is_err_and(|said| said.contains("NAME=HOST")),
+                "{bad}"
+            );
         }
     }
 
@@ -183,7 +193,13 @@ mod tests {
             assert_eq!(file.contains(&route), is_there, "{file}");
         }
         // Nothing that makes, changes or empties a stream.
-        for forbidden in ["STREAM.CREATE", "STREAM.UPDATE", "STREAM.DELETE", "PURGE", "MSG.DELETE"] {
+        for forbidden in [
+            "STREAM.CREATE",
+            "STREAM.UPDATE",
+            "STREAM.DELETE",
+            "PURGE",
+            "MSG.DELETE",
+        ] {
             assert!(!file.contains(forbidden));
         }
     }

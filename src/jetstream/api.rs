@@ -301,7 +301,10 @@ mod tests {
             );
             server(text.as_bytes()).expect("it is one").sync_always
         };
-        assert_eq!(varz(r#","jetstream":{"config":{"sync_always":true}}"#), Some(true));
+        assert_eq!(
+            varz(r#","jetstream":{"config":{"sync_always":true}}"#),
+            Some(true)
+        );
         assert_eq!(varz(r#","jetstream":{"config":{}}"#), Some(false));
         assert_eq!(varz(r#","jetstream":{}"#), None);
         assert_eq!(varz(""), None);

@@ -46,8 +46,8 @@ pub fn create(
         let time = CommitTime::default().next(Clock::system().now_ms());
         let first = Frame::seal(&draft, time, &[]);
         let stored = link.publish_first(&first).await;
-        let began =
-            stored.map_err(|what| format!("stream {stream} did not take its first frame: {what}"))?;
+        let began = stored
+            .map_err(|what| format!("stream {stream} did not take its first frame: {what}"))?;
         match link.info().await {
             Info::Found(state) => check_stream(&state.settings, &link.names.subject)?,
             Info::Missing => return Err(format!("stream {stream} is gone again")),
@@ -58,7 +58,10 @@ pub fn create(
 }
 
 /// All frames of a stream in order, as direct gets find them; what is no frame is `None`.
-pub fn read_all(access: &Access, genesis: &Genesis) -> Result<Vec<(Position, Option<Frame>)>, String> {
+pub fn read_all(
+    access: &Access,
+    genesis: &Genesis,
+) -> Result<Vec<(Position, Option<Frame>)>, String> {
     block_on(async {
         let link = connected(access, genesis).await?;
         let Info::Found(state) = link.info().await else {

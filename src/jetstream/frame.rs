@@ -379,6 +379,34 @@ mod tests {
         }
     }
 
+    /// A segment that the log's own code has written.
+    #[test]
+    fn a_logs_frames_are_read_with_their_chain() {
+        let log = "../../tests/formats/v0.1.0/data/partition-0000/log/00000000000000000001.log";
+        let log = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(log);
+        let mut rest = Bytes::from(std::fs::read(log).expect("it is there"));
+        let (mut position, mut crc, mut time) = (0, 0, CommitTime::default());
+        while rest.len() >= HEADER_BYTES && rest.starts_with(&MAGIC) {
+            let payload = u32::from_be_bytes(rest[8..12].try_into().expect("four"));
+            let frame = rest.split_to(HEADER_BYTES + payload as usize);
+            let frame = Frame::read(frame).expect("a frame");
+            let Sealed {
+                position: at,
+                previous_crc,
+                content,
+                ..
+            } = &frame.sealed;
+            let found = (at.0, *previous_crc, content);
+            assert_eq!(found, (position + 1, crc, &Content::Batch));
+            assert!(frame.time > time, "{:?}", frame.time);
+            (position, crc, time) = (at.0, frame.sealed.crc, frame.time);
+        }
+        assert!(
+            position > 10 && rest.iter().all(|byte| *byte == 0),
+            "{position}"
+        );
+    }
+
     #[test]
     fn times_rise() {
         let mut time = CommitTime::default();

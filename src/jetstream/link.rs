@@ -130,7 +130,12 @@ impl Link {
 
     /// Publishes a frame, expecting the sequence before its position, unless `is_anywhere` (a planted bug). The answer
     /// arrives at `a.` and the position. `false`: it was not sent.
-    pub(crate) async fn publish(&self, position: Position, bytes: Bytes, is_anywhere: bool) -> bool {
+    pub(crate) async fn publish(
+        &self,
+        position: Position,
+        bytes: Bytes,
+        is_anywhere: bool,
+    ) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Expected-Stream", self.names.stream.as_str());
         if !is_anywhere {

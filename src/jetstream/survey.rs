@@ -106,10 +106,12 @@ fn judge(
         let found = reported.iter().find(|server| server.name == name);
         let server = found.unwrap_or(&unreported);
         let unknown = server.sync_always.is_none();
-        check_server(server, bytes_min, demands.is_unverified).map_err(|refused| match unknown {
-            true => Verdict::Unknown(refused),
-            false => Verdict::Bad(refused),
-        })?;
+        check_server(server, bytes_min, demands.is_unverified).map_err(
+            |refused| match unknown {
+                true => Verdict::Unknown(refused),
+                false => Verdict::Bad(refused),
+            },
+        )?;
     }
     Ok(())
 }
@@ -198,7 +200,8 @@ mod tests {
     }
 
     fn judged(peers: &[(&str, bool)], reported: &[ServerSettings], is_unverified: bool) -> String {
-        let Info::Found(mut stream) = api::info(br#"{"config":{},"state":{"first_seq":1,"last_seq":1}}"#)
+        let Info::Found(mut stream) =
+            api::info(br#"{"config":{},"state":{"first_seq":1,"last_seq":1}}"#)
         else {
             panic!("it is one");
         };
@@ -226,12 +229,21 @@ mod tests {
         let both = [server("a", Some(true)), server("b", Some(true))];
         assert_eq!(judged(&peers, &both, false), "good");
         let said = judged(&peers, &both[..1], false);
-        assert!(said.starts_with("unknown: NATS server b does not report"), "{said}");
+        assert!(
+            said.starts_with("unknown: NATS server b does not report"),
+            "{said}"
+        );
         assert_eq!(judged(&peers, &both[..1], true), "good");
-        assert_eq!(judged(&[("a", true), ("b", false)], &both[..1], false), "good");
+        assert_eq!(
+            judged(&[("a", true), ("b", false)], &both[..1], false),
+            "good"
+        );
         let lazy = [server("a", Some(true)), server("b", Some(false))];
         let said = judged(&peers, &lazy, true);
-        assert!(said.starts_with("bad: NATS server b does not sync"), "{said}");
+        assert!(
+            said.starts_with("bad: NATS server b does not sync"),
+            "{said}"
+        );
         assert!(judged(&[], &[], false).starts_with("unknown: NATS server a"));
     }
 }

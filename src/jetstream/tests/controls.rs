@@ -35,7 +35,11 @@ fn requests_are_lost_and_the_owner_dies(fault: &str) -> Outcome {
 #[ignore = "takes half a minute"]
 fn long_an_answer_before_the_stream_has_it() {
     let words = ["was acknowledged at"];
-    control("AckBeforeStored", &words, requests_are_lost_and_the_owner_dies);
+    control(
+        "AckBeforeStored",
+        &words,
+        requests_are_lost_and_the_owner_dies,
+    );
 }
 
 /// The owner hears nothing for longer than an answer may take, and is then heard and answered again.

@@ -30,7 +30,10 @@ struct Acked {
 }
 
 /// Judges a stream and what all nodes printed.
-pub(crate) fn judge(frames: &[(Position, Option<Frame>)], nodes: &[Vec<Line>]) -> Result<Seen, String> {
+pub(crate) fn judge(
+    frames: &[(Position, Option<Frame>)],
+    nodes: &[Vec<Line>],
+) -> Result<Seen, String> {
     let mut seen = Seen {
         frames: frames.len(),
         ..Seen::default()
@@ -40,7 +43,9 @@ pub(crate) fn judge(frames: &[(Position, Option<Frame>)], nodes: &[Vec<Line>]) -
     let mut places: BTreeMap<u64, (u32, bool)> = BTreeMap::new();
     let mut term = 0;
     for (position, frame) in frames {
-        let frame = frame.as_ref().ok_or_else(|| format!("no frame at {position}"))?;
+        let frame = frame
+            .as_ref()
+            .ok_or_else(|| format!("no frame at {position}"))?;
         let is_void = frame.sealed.term < term;
         term = term.max(frame.sealed.term);
         places.insert(position.0, (frame.sealed.crc, is_void));
@@ -61,14 +66,18 @@ pub(crate) fn judge(frames: &[(Position, Option<Frame>)], nodes: &[Vec<Line>]) -
     for (write, Acked { at, .. }) in &acked {
         if writes.get(write) != Some(&vec![*at]) {
             let found = writes.get(write);
-            return Err(format!("{write} was acknowledged at {at}, and is in effect at {found:?}"));
+            return Err(format!(
+                "{write} was acknowledged at {at}, and is in effect at {found:?}"
+            ));
         }
     }
     for line in nodes.iter().flatten() {
         if let Some(write) = line.text.strip_prefix("refused ") {
             seen.refused += 1;
             if let Some(at) = writes.get(write) {
-                return Err(format!("{write} was refused as not written, and is at {at:?}"));
+                return Err(format!(
+                    "{write} was refused as not written, and is at {at:?}"
+                ));
             }
         }
     }
@@ -92,7 +101,9 @@ fn acknowledgements(nodes: &[Vec<Line>]) -> Result<BTreeMap<String, Acked>, Stri
             continue;
         };
         let at = at.parse().map_err(|_| format!("{line:?}"))?;
-        let wrote_us = *wrote.get(write).ok_or_else(|| format!("nobody wrote {write}"))?;
+        let wrote_us = *wrote
+            .get(write)
+            .ok_or_else(|| format!("nobody wrote {write}"))?;
         let one = Acked {
             us: line.us,
             at,
@@ -122,9 +133,14 @@ fn took_the_same(nodes: &[Vec<Line>], places: &BTreeMap<u64, (u32, bool)>) -> Re
             };
             let at: u64 = at.parse().map_err(|_| format!("{line:?}"))?;
             let is_next = last.is_none_or(|last: u64| at == last + 1);
-            let place = places.get(&at).map(|(crc, is_void)| (crc.to_string(), is_void.to_string()));
+            let place = places
+                .get(&at)
+                .map(|(crc, is_void)| (crc.to_string(), is_void.to_string()));
             if !is_next || place != Some((crc.to_owned(), is_void.to_owned())) {
-                return Err(format!("a node took {} behind {last:?}; there is {place:?}", line.text));
+                return Err(format!(
+                    "a node took {} behind {last:?}; there is {place:?}",
+                    line.text
+                ));
             }
             last = Some(at);
         }
@@ -151,7 +167,10 @@ fn in_order(acked: &BTreeMap<String, Acked>, nodes: &[Vec<Line>]) -> Result<usiz
     for (write, one) in acked {
         let floor = before(one.wrote_us);
         if one.at <= floor {
-            return Err(format!("{write} came after {floor} was acknowledged, and is at {}", one.at));
+            return Err(format!(
+                "{write} came after {floor} was acknowledged, and is at {}",
+                one.at
+            ));
         }
     }
     let mut reads = 0;
@@ -164,7 +183,9 @@ fn in_order(acked: &BTreeMap<String, Acked>, nodes: &[Vec<Line>]) -> Result<usiz
         let (view, floor) = (number(view)?, before(number(asked)?));
         reads += 1;
         if view < floor {
-            return Err(format!("a read showed {view} when {floor} was acknowledged"));
+            return Err(format!(
+                "a read showed {view} when {floor} was acknowledged"
+            ));
         }
     }
     Ok(reads)

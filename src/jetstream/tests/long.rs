@@ -94,10 +94,16 @@ fn a_bad_network_and_rivals() {
         }
         scene.nodes[0].wait("acked", 5).expect("it goes on");
         let moved = scene.nodes[0].count("moved");
-        scene.proxy.set(if round % 2 == 0 { Mode::Deaf } else { Mode::Cut });
+        scene.proxy.set(if round % 2 == 0 {
+            Mode::Deaf
+        } else {
+            Mode::Cut
+        });
         scene.take_over(1, 10).expect("a rival");
         scene.proxy.set(Mode::Open);
-        scene.nodes[0].wait_for("moved", moved + 1).expect("it hears of it");
+        scene.nodes[0]
+            .wait_for("moved", moved + 1)
+            .expect("it hears of it");
     }
     let seen = scene.end(&[0, 1, 2]).expect("all holds");
     assert_eq!(seen.claims, 12, "{seen:?}");
@@ -158,7 +164,10 @@ fn restored() -> Outcome {
     let copies = tempfile::TempDir::with_prefix("tideline-copies").expect("a folder");
     (0..3).for_each(|index| scene.servers.kill(index));
     for index in 0..3 {
-        copy(&scene.servers.store(index), &copies.path().join(index.to_string()));
+        copy(
+            &scene.servers.store(index),
+            &copies.path().join(index.to_string()),
+        );
     }
     (0..3).for_each(|index| scene.servers.start(index));
     scene.nodes[1].wait("acked", 100)?;
@@ -173,7 +182,11 @@ fn restored() -> Outcome {
 }
 
 fn copy(from: &Path, to: &Path) {
-    let done = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status();
+    let done = std::process::Command::new("cp")
+        .arg("-a")
+        .arg(from)
+        .arg(to)
+        .status();
     assert!(done.expect("cp runs").success());
 }
 
@@ -209,7 +222,9 @@ fn a_stream_that_would_drop_frames() {
     let info = scene.servers.ask(INFO, "");
     let mut config = info["config"].clone();
     config["max_age"] = 3_600_000_000_000_u64.into();
-    let done = scene.servers.ask("$JS.API.STREAM.UPDATE.TL_chat_0", &config.to_string());
+    let done = scene
+        .servers
+        .ask("$JS.API.STREAM.UPDATE.TL_chat_0", &config.to_string());
     assert!(done["error"].is_null(), "{done}");
     let words = "stream TL_chat_0 has max_age 3600000000000: frames would go; take it away";
     all_stop(&scene, words).expect("all stop");
@@ -241,13 +256,21 @@ fn servers_that_do_not_sync() {
         node.tell("take-over");
         match is_unverified {
             true => node.wait("owns", 1).map(|()| String::new()),
-            false => node.wait("stopped", 1).map(|()| node.stopped().unwrap_or_default()),
+            false => node
+                .wait("stopped", 1)
+                .map(|()| node.stopped().unwrap_or_default()),
         }
     };
     let known = said(servers.monitors(), false).expect("refused");
-    assert!(known.contains("does not sync before it acknowledges"), "{known}");
+    assert!(
+        known.contains("does not sync before it acknowledges"),
+        "{known}"
+    );
     let unknown = said(Vec::new(), false).expect("refused");
-    assert!(unknown.contains("does not report its sync_interval"), "{unknown}");
+    assert!(
+        unknown.contains("does not report its sync_interval"),
+        "{unknown}"
+    );
     said(Vec::new(), true).expect("a person answers for it");
 }
 

