@@ -398,7 +398,10 @@ mod tests {
             } = &frame.sealed;
             let found = (at.0, *previous_crc, content);
             assert_eq!(found, (position + 1, crc, &Content::Batch));
-            assert!(frame.time >= time, "older programs gave frames the same time");
+            assert!(
+                frame.time >= time,
+                "older programs gave frames the same time"
+            );
             (position, crc, time) = (at.0, frame.sealed.crc, frame.time);
         }
         assert!(

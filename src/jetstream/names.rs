@@ -1,7 +1,7 @@
 //! What things are called in NATS.
 //!
-//! Owns: stream and subjects. Promises: names of clusters that were checked (`tideline_cluster::guards::check_name`) make
-//! names without a further meaning. Must not: talk to a server.
+//! Owns: stream and subjects. Promises: names of clusters that were checked (`tideline_cluster::guards::check_name`)
+//! make names without a further meaning. Must not: talk to a server.
 
 /// The names of one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
