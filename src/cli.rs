@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use tideline::commands::backup::BackupArgs;
+use tideline::commands::cluster::ClusterCommand;
 use tideline::commands::export::{Account, Export};
 use tideline::commands::keys::{KeyCommand, KeyPlace};
 use tideline::commands::partitions::PartitionCommand;
@@ -104,6 +105,11 @@ pub(crate) enum Command {
     Partition {
         #[command(subcommand)]
         what: PartitionCommand,
+    },
+    /// Prepare a cluster of three machines. No server can be part of one yet.
+    Cluster {
+        #[command(subcommand)]
+        what: ClusterCommand,
     },
     /// Check what would hurt a server
     ///

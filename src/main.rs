@@ -13,6 +13,7 @@ use clap::{CommandFactory as _, Parser as _};
 use cli::{Cli, Command, Options};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tideline::commands::backup::backup;
+use tideline::commands::cluster::cluster;
 use tideline::commands::doctor::{examine, tell};
 use tideline::commands::dump::dump;
 use tideline::commands::export::export;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut script);
             out.write_all(&script).map_err(Failure::from)
         }
+        Command::Cluster { what } => cluster(&what, &mut out).map_err(Failure::from),
         command => run(command, options, &mut out),
     };
     match done.and_then(|()| Ok(out.flush()?)) {
@@ -67,6 +69,7 @@ fn only_shows(command: &Command) -> bool {
     match command {
         Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
         Command::Backup(_) | Command::Restore(_) | Command::Repair(_) => false,
+        Command::Cluster { .. } => false,
         Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
         _ => true,
     }
@@ -124,6 +127,7 @@ fn options_of(command: &mut Command) -> Options {
             ..Options::default()
         },
         Command::Partition { .. }
+        | Command::Cluster { .. }
         | Command::Export { .. }
         | Command::Talk(_)
         | Command::Completion { .. } => Options::default(),
@@ -175,7 +179,10 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
             Ok(writeln!(std::io::stderr(), "{told}")?)
         }
         // Done before: these look at bad settings, or at none.
-        Command::Doctor { .. } | Command::Talk(_) | Command::Completion { .. } => Ok(()),
+        Command::Doctor { .. }
+        | Command::Cluster { .. }
+        | Command::Talk(_)
+        | Command::Completion { .. } => Ok(()),
         Command::Config { .. } => Ok(out.write_all(config.to_toml().as_bytes())?),
     }
 }

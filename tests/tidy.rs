@@ -38,6 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/cluster/guards", &[]),
     ("src/cluster/halt", &[]),
     ("src/cluster/lease", &["plant"]),
+    ("src/cluster/nats_config", &[]),
     (
         "src/cluster/node",
         &[
@@ -49,6 +50,21 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/cluster/rebuild", &[]),
     ("src/cluster/settle", &["frame", "halt", "lease", "plant"]),
     ("src/cluster/watch", &["lease", "place"]),
+    ("src/jetstream/api", &[]),
+    ("src/jetstream/beat", &[]),
+    ("src/jetstream/create", &["api", "frame", "link", "names"]),
+    (
+        "src/jetstream/driver",
+        &[
+            "api", "beat", "follow", "frame", "link", "names", "steady", "survey",
+        ],
+    ),
+    ("src/jetstream/follow", &["api", "link"]),
+    ("src/jetstream/frame", &[]),
+    ("src/jetstream/link", &["api", "frame", "names"]),
+    ("src/jetstream/names", &[]),
+    ("src/jetstream/steady", &[]),
+    ("src/jetstream/survey", &["api", "link"]),
     ("src/store/fuzz", &["image", "log"]),
     ("src/store/log", &["squeeze"]),
     ("src/store/image", &["squeeze"]),
@@ -67,7 +83,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/gateway/webhook", &["http_client"]),
 ];
 /// Crates of which every module must be in the table above.
-const LAYERED: &[&str] = &["src/base", "src/cluster", "src/store", "src/timelines"];
+const LAYERED: &[&str] = &[
+    "src/base",
+    "src/cluster",
+    "src/jetstream",
+    "src/store",
+    "src/timelines",
+];
 
 /// Libraries of cryptography that `rustls` or `jsonwebtoken` can bring along besides ring: with two of them enabled
 /// each chooses by itself, or panics at its first use.
@@ -91,6 +113,7 @@ const CRATES: &[&str] = &[
     "src/base",
     "src/bucket",
     "src/cluster",
+    "src/jetstream",
     "src/model",
     "src/store",
     "src/table",

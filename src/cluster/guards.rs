@@ -1,7 +1,19 @@
-//! What a stream, its servers and their peers must be like.
+//! What a stream, its servers and their peers must be like, and names.
 //!
 //! Owns: the settings that would let frames go, change or count before they are safe. Promises: each refusal is one
 //! sentence that names the setting, what it is and what to do. Must not: ask a server; callers bring what it answered.
+
+/// The longest name of a cluster or a node.
+const NAME_BYTES_MAX: usize = 32;
+
+/// Refuses a name that NATS would read as more than a name. `what` says whose it is.
+pub fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_good = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits);
+    is_good.then_some(()).ok_or_else(|| {
+        format!("{what} {name:?}: use 1 to {NAME_BYTES_MAX} characters of a-z, 0-9 and -")
+    })
+}
 
 /// The configuration of a stream, by JetStream's names; what JetStream leaves out is `false`, 0 or empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -274,6 +286,16 @@ mod tests {
             sources: false,
             subject_transform: false,
             republish: false,
+        }
+    }
+
+    #[test]
+    fn names_have_no_meaning_in_subjects() {
+        for good in ["chat", "n1", "eu-west-1"] {
+            assert_eq!(check_name("node", good), Ok(()));
+        }
+        for bad in ["", "a.b", "a*", ">", "a b", "A", "a_b", &"a".repeat(33)] {
+            assert!(check_name("node", bad).is_err_and(|said| said.contains("use 1 to 32")));
         }
     }
 

@@ -4,7 +4,8 @@
 //! Owns: these decisions, as functions of events and time. Promises: no frame is acknowledged by two nodes, or lost,
 //! doubled or reordered; a read under a lease shows every write that was acknowledged before it; a node stops, and says
 //! why, rather than go on with another history. Must not: have a socket, a thread or a clock. A driver brings a
-//! [`Node`] its events, and does its commands in order. No server is such a driver yet; the worlds in `tests/` are.
+//! [`Node`] its events, and does its commands in order: `src/jetstream/`, with a real stream, and the worlds in
+//! `tests/`.
 //!
 //! docs/INTERNALS.md, "A cluster's decisions", shows the way of one frame through these files.
 
@@ -13,6 +14,7 @@ mod frame;
 pub mod guards;
 mod halt;
 mod lease;
+pub mod nats_config;
 mod node;
 mod place;
 mod plant;

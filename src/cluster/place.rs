@@ -89,6 +89,21 @@ impl Place {
         }
     }
 
+    /// Takes the next frame of a mirror that this process finds on its disk; whether it is void. What is wrong with it
+    /// is an error: the mirror ends before it.
+    pub fn replay(&mut self, frame: &Sealed) -> Result<bool, &'static str> {
+        let is_void = match self.judge(frame.position, frame) {
+            Verdict::Next => false,
+            Verdict::Void => true,
+            Verdict::Old => return Err("it was there before"),
+            Verdict::Ahead => return Err("others are missing before it"),
+            Verdict::Digest => return Err("it attests another digest"),
+            Verdict::Wrong(what) => return Err(what),
+        };
+        self.take(frame, is_void);
+        Ok(is_void)
+    }
+
     /// The last frames' positions and CRCs, the newest first.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (Position, u32)> {
         let positions = (0..=self.position.0).rev().map(Position);
@@ -178,7 +193,8 @@ impl Place {
     }
 
     /// What a next frame of the present term must be; a claim is of the next one.
-    pub(crate) fn draft(&self, content: Content) -> Draft {
+    #[must_use]
+    pub fn draft(&self, content: Content) -> Draft {
         Draft {
             log: self.log,
             position: self.position.next(),

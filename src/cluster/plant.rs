@@ -1,13 +1,13 @@
-//! Bugs that the simulation plants, to show that it finds them.
+//! Bugs that tests plant, to show that they find them: the simulation, and those with real servers.
 //!
-//! Owns: their list, and which of them is planted in the running test. Promises: outside of this crate's tests there is
-//! none. Must not: do anything; each has its effect where `is_planted` asks for it.
+//! Owns: their list, and which of them is planted in the running test. Promises: outside of tests there is none. Must
+//! not: do anything; each has its effect where `is_planted` asks for it.
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(test), allow(dead_code))]
 pub(crate) enum Plant {
-    // Of a node's driver and its machine: these are planted in `tests/world/`.
+    // Of a node's driver and its machine: these are planted in `tests/world/`, some in `src/jetstream/`, too.
     /// A claim goes out without an expected sequence, and its ack counts wherever it was stored.
     ClaimAnywhere,
     /// A write is acknowledged when its frame is sent.
@@ -63,7 +63,8 @@ pub(crate) fn is_planted(what: Plant) -> bool {
     PLANTED.get() == Some(what)
 }
 
+/// In a process whose `TIDELINE_FAULT` names `cluster_` and the bug, in builds for tests.
 #[cfg(not(test))]
-pub(crate) const fn is_planted(_: Plant) -> bool {
-    false
+pub(crate) fn is_planted(what: Plant) -> bool {
+    cfg!(feature = "faults") && tideline_base::faults::is_named(&format!("cluster_{what:?}"))
 }

@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod backup;
+pub mod cluster;
 pub mod doctor;
 pub mod dump;
 pub mod export;

@@ -88,19 +88,33 @@ impl Node {
             Verdict::Old => {}
             Verdict::Ahead => self.ask(now),
             Verdict::Digest => self.stop(Halt::Digest { position: sequence }),
-            Verdict::Wrong(what) => {
-                self.refused += 1;
-                match self.refused < REFUSED_MAX {
-                    true => self.ask(now),
-                    false if sequence <= self.place.position => {
-                        self.stop(Halt::OtherHistory { position: sequence });
-                    }
-                    false => self.stop(Halt::Damaged {
-                        position: sequence,
-                        what,
-                    }),
-                }
+            Verdict::Wrong(what) => self.wrong(sequence, what, now),
+        }
+    }
+
+    /// What came from this position is no frame.
+    pub fn unreadable(&mut self, sequence: Position, now: SteadyMs) {
+        if self.stopped().is_some() {
+            return;
+        }
+        self.ahead = self.ahead.max(sequence);
+        match sequence > self.place.position.next() {
+            true => self.ask(now),
+            false => self.wrong(sequence, "no whole frame", now),
+        }
+    }
+
+    fn wrong(&mut self, sequence: Position, what: &'static str, now: SteadyMs) {
+        self.refused += 1;
+        match self.refused < REFUSED_MAX {
+            true => self.ask(now),
+            false if sequence <= self.place.position => {
+                self.stop(Halt::OtherHistory { position: sequence });
             }
+            false => self.stop(Halt::Damaged {
+                position: sequence,
+                what,
+            }),
         }
     }
 

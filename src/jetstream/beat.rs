@@ -1,0 +1,76 @@
+//! What nodes say of themselves, as bytes.
+//!
+//! Owns: a beat's JSON. Promises: what is not one is dropped. Must not: decide who is believed.
+
+use serde::{Deserialize, Serialize};
+use tideline_base::ids::{HistoryId, Position};
+use tideline_cluster::Beat;
+
+/// No beat is longer.
+const BYTES_MAX: usize = 1_024;
+
+#[derive(Serialize, Deserialize)]
+struct Said {
+    log: String,
+    began: u64,
+    node: String,
+    term: u64,
+    is_owner: bool,
+    stored: u64,
+    stalled_ms: u64,
+    wall_ms: u64,
+}
+
+pub(crate) fn encode(beat: &Beat) -> Vec<u8> {
+    let said = Said {
+        log: beat.log.to_string(),
+        began: beat.began.0,
+        node: beat.node.clone(),
+        term: beat.term,
+        is_owner: beat.is_owner,
+        stored: beat.stored.0,
+        stalled_ms: beat.stalled_ms,
+        wall_ms: beat.wall_ms,
+    };
+    serde_json::to_vec(&said).unwrap_or_default()
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> Option<Beat> {
+    let bytes = Some(bytes).filter(|bytes| bytes.len() <= BYTES_MAX)?;
+    let said: Said = serde_json::from_slice(bytes).ok()?;
+    Some(Beat {
+        log: HistoryId::parse(&said.log)?,
+        began: Position(said.began),
+        node: said.node,
+        term: said.term,
+        is_owner: said.is_owner,
+        stored: Position(said.stored),
+        stalled_ms: said.stalled_ms,
+        wall_ms: said.wall_ms,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_comes_back_and_anything_else_is_dropped() {
+        let beat = Beat {
+            log: HistoryId([3; 16]),
+            began: Position(1),
+            node: "n1".to_owned(),
+            term: 4,
+            is_owner: true,
+            stored: Position(99),
+            stalled_ms: 3,
+            wall_ms: 1_700_000_000_000,
+        };
+        let bytes = encode(&beat);
+        assert_eq!(decode(&bytes), Some(beat));
+        for cut in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..cut]), None);
+        }
+        assert_eq!(decode(&[b' '; 2_000]), None);
+    }
+}

@@ -1,0 +1,364 @@
+//! The driver's loop: what comes, and to whom it goes.
+//!
+//! Owns: the node, the link and the work under way. Promises: after each event the node's commands are done before the
+//! next event is looked at. Must not: wait for an answer; what takes time is work beside the loop.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc as std_mpsc;
+use std::time::Duration;
+
+use async_nats::{Event as LinkEvent, Message, StatusCode};
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use tideline_base::clock::Clock;
+use tideline_base::faults;
+use tideline_base::ids::Position;
+use tideline_cluster::{Answer, Node, Place, Reading, SteadyMs, StreamFacts};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::MissedTickBehavior;
+
+use super::{Ask, Event, Host, Options, READS_MAX};
+use crate::beat;
+use crate::follow::{Arrival, Follow};
+use crate::frame::{CommitTime, Frame};
+use crate::link::{self, Link};
+use crate::names::Names;
+use crate::steady::steady_now;
+use crate::survey::{Demands, Survey, survey};
+use crate::{api, survey as surveys};
+
+const TICK: Duration = Duration::from_millis(10);
+/// Stream and servers are surveyed again after so long.
+const SURVEY_MS: u64 = 10_000;
+/// After a survey without a result.
+const SURVEY_AGAIN_MS: u64 = 500;
+/// After a consumer that could not be made.
+const CONSUME_AGAIN: Duration = Duration::from_millis(200);
+
+/// The loop's ends of what a [`super::Driver`] has.
+pub(super) struct Inside {
+    pub(super) asked: mpsc::Receiver<Ask>,
+    pub(super) wake: Arc<Notify>,
+    pub(super) close: Arc<Notify>,
+}
+
+/// Work that has ended.
+pub(super) enum Done {
+    Looked(Option<Result<StreamFacts, String>>),
+    Surveyed(Survey),
+    Consumes {
+        number: u64,
+        consumer: String,
+        made: Result<(), String>,
+    },
+}
+
+/// A read that waits.
+pub(super) struct Read {
+    asked: SteadyMs,
+    reply: std_mpsc::SyncSender<Option<Position>>,
+}
+
+/// What the loop has.
+pub(super) struct Running {
+    pub(super) link: Link,
+    pub(super) node: Node,
+    pub(super) host: Box<dyn Host>,
+    pub(super) clock: Clock,
+    pub(super) follow: Follow,
+    /// What consumers of this process are called.
+    pub(super) consumers: String,
+    /// The frame that was sent last, and how often.
+    pub(super) sent: Option<(Frame, u32)>,
+    /// The frame that has just come.
+    pub(super) came: Option<Frame>,
+    /// Of the last frame that was taken.
+    pub(super) time: CommitTime,
+    pub(super) frame_bytes_max: u64,
+    pub(super) work: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// Why the driver ends.
+    pub(super) stopped: Option<String>,
+    demands: Arc<Demands>,
+    reads: VecDeque<Read>,
+    /// Stream and servers were found good; before, nothing is sent.
+    is_attached: bool,
+    survey_at: Option<SteadyMs>,
+    noticed: Option<String>,
+}
+
+/// Goes on until the driver is dropped or the node has stopped.
+pub(super) async fn run(options: Options, place: Place, mut host: Box<dyn Host>, inside: Inside) {
+    let Options {
+        access,
+        demands,
+        node,
+    } = options;
+    let names = Names::new(&node.genesis.cluster, node.genesis.partition);
+    let Inside {
+        mut asked,
+        wake,
+        close,
+    } = inside;
+    let opened = Link::open(&access, names).await;
+    let (link, mut arrivals) = match opened {
+        Ok(opened) => opened,
+        Err(what) => return host.event(Event::Stopped(&what)),
+    };
+    let consumers = format!("{}-{:x}", node.node, node.boot);
+    let mut running = Running {
+        link,
+        node: Node::new(node, place, steady_now()),
+        host,
+        clock: Clock::system(),
+        follow: Follow::default(),
+        consumers,
+        sent: None,
+        came: None,
+        time: CommitTime::default(),
+        frame_bytes_max: demands.frame_bytes_max,
+        work: FuturesUnordered::new(),
+        stopped: None,
+        demands: Arc::new(demands),
+        reads: VecDeque::new(),
+        is_attached: false,
+        survey_at: Some(steady_now()),
+        noticed: None,
+    };
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = close.notified() => break,
+            _ = ticks.tick() => running.tick().await,
+            Some(event) = arrivals.events.recv() => running.linked(&event),
+            Some(message) = arrivals.answers.next() => running.arrived(message),
+            Some(message) = arrivals.beats.next() => running.heard(&message),
+            Some(ask) = asked.recv() => running.asked(ask),
+            () = wake.notified() => {}
+            Some(done) = running.work.next() => running.worked(done),
+        }
+        if running.is_attached {
+            running.obey().await;
+            running.feed().await;
+        }
+        running.answer_reads();
+        if let Some(why) = running.stopped.take() {
+            running.host.event(Event::Stopped(&why));
+            break;
+        }
+    }
+    // Nobody reads any more; what a predecessor of this consumer leaves behind goes by itself.
+    if let Some(consumer) = running.follow.consumer.take() {
+        running.link.drop_consumer(&consumer).await;
+        running.link.flush().await;
+    }
+}
+
+impl Running {
+    async fn tick(&mut self) {
+        let now = steady_now();
+        if self.survey_at.take_if(|at| *at <= now).is_some() {
+            let (link, demands) = (self.link.clone(), self.demands.clone());
+            let work = async move { Done::Surveyed(survey(&link, &demands).await) };
+            self.work.push(Box::pin(work));
+        }
+        if !self.is_attached {
+            return;
+        }
+        if self.follow.is_silent(now) {
+            self.reconnected(now);
+        }
+        self.node.tick(now, self.clock.now_ms());
+        if let Some((consumer, number)) = self.follow.pulls(now) {
+            self.link.pull(&consumer, number).await;
+        }
+    }
+
+    fn linked(&mut self, event: &LinkEvent) {
+        if *event == LinkEvent::Connected {
+            let now = steady_now();
+            // A survey under way may be of the connection before; there is another one soon.
+            self.survey_at = Some(now);
+            if self.is_attached {
+                self.reconnected(now);
+            }
+        }
+    }
+
+    /// The consumer may be gone, and the stream another one.
+    fn reconnected(&mut self, now: SteadyMs) {
+        self.follow.end();
+        self.node.connected(now);
+    }
+
+    fn arrived(&mut self, message: Message) {
+        let now = steady_now();
+        let topic = self.link.topic(&message).to_owned();
+        let Some((kind, number)) = topic.split_once('.') else {
+            return;
+        };
+        let number = number.parse().ok();
+        match (kind, number) {
+            ("a", Some(position)) => {
+                let answer = match message.status {
+                    Some(status) if status != StatusCode::OK => Answer::Failed,
+                    _ => api::answer(&message.payload, &self.link.names.stream),
+                };
+                self.answered(Position(position), answer, now);
+            }
+            ("g", Some(position)) => {
+                let position = Position(position);
+                match link::at(&message, position).map(Frame::read) {
+                    Some(Some(frame)) => {
+                        self.came = Some(frame.clone());
+                        self.node.fetched(position, Some(frame.sealed), now);
+                    }
+                    Some(None) => self.node.unreadable(position, now),
+                    None => self.node.fetched(position, None, now),
+                }
+            }
+            ("f", number) => {
+                let stream = self.link.names.stream.clone();
+                match self.follow.arrived(number, &message, &stream, now) {
+                    Arrival::Message(sequence) => match Frame::read(message.payload) {
+                        Some(frame) => {
+                            self.came = Some(frame.clone());
+                            self.node.received(sequence, frame.sealed, now);
+                        }
+                        None => self.node.unreadable(sequence, now),
+                    },
+                    Arrival::Ended => self.reconnected(now),
+                    Arrival::Nothing => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, position: Position, answer: Answer, now: SteadyMs) {
+        let is_believed = faults::is_named("cluster_ClaimAnywhere");
+        let answer = match answer {
+            Answer::Stored(_) if is_believed => Answer::Stored(position),
+            other => other,
+        };
+        self.node.answered(position, answer, now);
+    }
+
+    fn heard(&mut self, message: &Message) {
+        let Some(mut beat) = beat::decode(&message.payload) else {
+            return;
+        };
+        if faults::is_named("cluster_HeardIgnored") {
+            beat.stored = Position::ZERO;
+        }
+        if self.is_attached {
+            self.node.heard(&beat, steady_now(), self.clock.now_ms());
+        }
+    }
+
+    fn asked(&mut self, ask: Ask) {
+        match ask {
+            Ask::TakeOver => self.node.take_over(),
+            Ask::Resign(to) => self.node.resign(to),
+            Ask::Read { asked, reply } if self.reads.len() < READS_MAX => {
+                self.reads.push_back(Read { asked, reply });
+            }
+            // Dropped, which is an answer.
+            Ask::Read { .. } => {}
+        }
+    }
+
+    fn worked(&mut self, done: Done) {
+        let now = steady_now();
+        match done {
+            Done::Looked(None) => {}
+            Done::Looked(Some(Ok(facts))) => self.node.looked(&facts, now),
+            Done::Looked(Some(Err(refused))) | Done::Surveyed(Survey::Refused(refused)) => {
+                self.stopped = Some(refused);
+            }
+            Done::Surveyed(Survey::Good(notice)) => {
+                self.is_attached = true;
+                self.survey_at.get_or_insert(now.plus(SURVEY_MS));
+                self.notice(notice);
+            }
+            Done::Surveyed(Survey::Unclear(what)) => {
+                self.survey_at.get_or_insert(now.plus(SURVEY_AGAIN_MS));
+                self.notice(Some(what));
+            }
+            Done::Consumes {
+                number,
+                consumer,
+                made,
+            } if number == self.follow.number => match made {
+                Ok(()) => self.follow.made(consumer, now),
+                Err(_) => self.consume(self.node.place().position, now),
+            },
+            // Another one was begun meanwhile; this one goes by itself, as nobody pulls from it.
+            Done::Consumes { .. } => {}
+        }
+    }
+
+    /// Tells a person what is new.
+    fn notice(&mut self, notice: Option<String>) {
+        if self.noticed != notice {
+            if let Some(what) = &notice {
+                self.host.event(Event::Notice(what));
+            }
+            self.noticed = notice;
+        }
+    }
+
+    /// Makes a consumer behind a position.
+    pub(super) fn consume(&mut self, after: Position, now: SteadyMs) {
+        let (number, old) = self.follow.begin(after, now);
+        let consumer = format!("{}-{number}", self.consumers);
+        let link = self.link.clone();
+        self.work.push(Box::pin(async move {
+            if let Some(old) = old {
+                link.drop_consumer(&old).await;
+            }
+            let made = link.consume(&consumer, after).await;
+            if made.is_err() {
+                tokio::time::sleep(CONSUME_AGAIN).await;
+            }
+            Done::Consumes {
+                number,
+                consumer,
+                made,
+            }
+        }));
+    }
+
+    /// Looks at the stream.
+    pub(super) fn look(&mut self, number: u64, positions: Vec<Position>) {
+        let link = self.link.clone();
+        let place = self.node.place();
+        let began = match place.began {
+            Position::ZERO => place.position.next(),
+            began => began,
+        };
+        self.work.push(Box::pin(async move {
+            Done::Looked(surveys::look(&link, number, &positions, began).await)
+        }));
+    }
+
+    fn answer_reads(&mut self) {
+        let view = self.node.place().position;
+        let now = steady_now();
+        let node = &mut self.node;
+        self.reads.retain(|read| match node.read(read.asked, now) {
+            Reading::Wait => true,
+            Reading::Proven => {
+                // Whoever asked may have gone.
+                let _ = read.reply.try_send(Some(view));
+                false
+            }
+            Reading::Elsewhere => {
+                let _ = read.reply.try_send(None);
+                false
+            }
+        });
+    }
+}
