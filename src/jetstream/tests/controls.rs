@@ -92,24 +92,6 @@ fn long_a_lease_that_never_ends() {
     control("LeaseForEver", &["a read showed"], a_cut_off_owner_is_asked);
 }
 
-/// A rival claims while the owner writes.
-fn rivals(fault: &str) -> Outcome {
-    let mut scene = Scene::begin(fault);
-    for _ in 0..6 {
-        for index in [1, 2] {
-            scene.take_over(index, 10)?;
-        }
-    }
-    scene.end(&[0, 1, 2]).map(|_| ())
-}
-
-#[test]
-#[ignore = "takes half a minute"]
-fn long_a_claim_that_expects_nothing() {
-    let words = ["stopped: ", "has no", "stopped "];
-    control("ClaimAnywhere", &words, rivals);
-}
-
 /// Each standby is stopped for a moment and wakes.
 fn standbys_are_stopped(fault: &str) -> Outcome {
     let mut scene = Scene::begin(fault);

@@ -309,6 +309,14 @@ impl Node {
         writeln!(input, "{line}").expect("it reads");
     }
 
+    /// Tells it, if it runs.
+    pub(crate) fn hint(&mut self, line: &str) {
+        if let (Some(_), Some(input)) = (&self.child, &mut self.input) {
+            // It may have ended.
+            let _ = writeln!(input, "{line}");
+        }
+    }
+
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("it runs");

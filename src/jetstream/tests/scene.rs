@@ -58,8 +58,12 @@ impl Scene {
         }
     }
 
-    /// A person has a node take over; it writes, and all go on until so many were acknowledged.
+    /// A person has a node take over; it writes, and all go on until so many were acknowledged. The others' writing is
+    /// ended before: against an owner that always has a frame in flight a claim has not been seen to win.
     pub(crate) fn take_over(&mut self, index: usize, acks: usize) -> Outcome {
+        for other in (0..self.nodes.len()).filter(|other| *other != index) {
+            self.nodes[other].hint("load off");
+        }
         let node = &mut self.nodes[index];
         let owned = node.count("owns");
         node.tell("load on");
