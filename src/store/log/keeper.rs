@@ -1,6 +1,7 @@
 //! Looking after a log, beside the thread that appends: what goes, what is made ready, what is kept.
 //!
-//! Owns: [`Keeper`]. Promises: it never waits for the thread that appends. Must not: append, or know what a frame holds.
+//! Owns: [`Keeper`]. Promises: it never waits for the thread that appends.
+//! Must not: append, or know what a frame holds.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,6 +1,6 @@
 //! Making a segment's file before it is needed.
 //!
-//! Owns: files of zeros, among them the room that is kept for making room. Promises: a file is a spare only when all of it is durable; the disk is given back what a
+//! Owns: files of zeros. Promises: a file is a spare only when all of it is durable; the disk is given back what a
 //! failed attempt took; syncs come in slices, so that those of the appending thread wait for a slice at most. Must not:
 //! run on the appending thread, or be missed if it does not run: appending then extends its file, more slowly.
 

@@ -89,7 +89,7 @@ impl Tail {
         }
     }
 
-    /// Up to here the holders are to let go, as far as they can: the log had no room for the batch here but what is kept
+    /// Up to here the holders are to let go, if they can: the log had no room for the batch but what is kept
     /// for making room.
     #[must_use]
     pub fn asked(&self) -> Position {
