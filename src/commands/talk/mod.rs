@@ -1,5 +1,5 @@
-//! `tideline send`, `follow`, `history`, `search`, `call`, `timelines`, `conversations`, `ready`: what people and scripts ask of
-//! a running server, from a terminal or in a pipe.
+//! `tideline send`, `follow`, `history`, `search`, `call`, `timelines`, `conversations`, `ready`: what people and
+//! scripts ask of a running server, from a terminal or in a pipe.
 //!
 //! Owns: these commands, their output and exit codes. Promises: a message is sent once, however often it has to be
 //! repeated; `follow` leaves out nothing and says when it can't; no control character of a message gets to a terminal.
@@ -44,8 +44,8 @@ pub enum TalkCommand {
     History(history::History),
     /// Search the messages of all timelines
     ///
-    /// All words must be in a message. \"a phrase\" is found as it stands, begin* finds words that begin so, -word leaves
-    /// messages out that have it. The server needs search_messages = true.
+    /// All words must be in a message. "a phrase" is found as it stands, begin* finds words that begin so, -word leaves
+    /// messages out that have it. The server needs `messages = true` in [search].
     Search(search::Search),
     /// Call any method of the protocol
     ///
