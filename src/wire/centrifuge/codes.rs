@@ -74,7 +74,7 @@ impl Code {
             | R::MessageIdConflict
             | R::MessageClosed
             | R::PartConflict => Code::BadRequest,
-            R::MethodNotFound => Code::NotAvailable,
+            R::MethodNotFound | R::SearchOff => Code::NotAvailable,
             R::InternalError
             | R::Busy
             | R::Unavailable
