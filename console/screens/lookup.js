@@ -47,11 +47,11 @@ export const screen = {
     const kinds = choice("What", KINDS, (kind) => show({ kind: kind === "messages" ? null : kind }));
     const orders = choice("Order", ORDERS, (order) => show({ order: order === "newest" ? null : order }));
     const field = searchField({ label: "Words", placeholder: "Words, “a phrase”, begin*, -without", value: now.q ?? "", key: "search", changed: (q) => show({ q }) });
-    const narrow = (label, name) => {
-      const input = h("input", { "aria-label": label, placeholder: label, value: now[name] ?? "", class: "mono", spellcheck: "false", autocomplete: "off", onchange: () => show({ [name]: input.value.trim() }) });
+    const narrow = (label, name, placeholder = label) => {
+      const input = h("input", { "aria-label": label, placeholder, value: now[name] ?? "", class: "mono", spellcheck: "false", autocomplete: "off", onchange: () => show({ [name]: input.value.trim() }) });
       return { element: h("label", { class: "field narrow" }, input), show: (text = "") => input === document.activeElement || (input.value = text) };
     };
-    const prefix = narrow("Timelines that begin so", "in");
+    const prefix = narrow("Timelines that begin so", "in", "In room/ …");
     const sender = narrow("Sender", "by");
     const page = split({
       root, name: "hit", label: "Hits", bar: [kinds.element, field.element, prefix.element, sender.element, orders.element],

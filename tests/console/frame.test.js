@@ -35,7 +35,7 @@ test("every screen is opened by keyboard, and is where its link says", async () 
     await press(page, "g", letter);
     await reads(page, title, ".top h1");
     assert.equal(await page.$eval(".rail [aria-current=page]", (link) => link.textContent.trim().replace(/\d+$/, "")), title);
-    assert.match(page.url(), new RegExp(`#/${title.toLowerCase()}$`));
+    assert.match(page.url(), new RegExp(`#/${nameOf(title)}$`));
     // What a screen shows comes after its name.
     await until(`${title} shows something`, async () => (await text(page, "main")).trim() !== "");
   }

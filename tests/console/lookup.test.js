@@ -29,7 +29,7 @@ test("messages are found while one types, marked, and opened in their timeline b
   assert.deepEqual(await marked(page), ["tide", "tide"]);
   await reads(page, "2 messages", ".listed .foot");
   assert.match(await page.evaluate(() => location.hash), /q=tide\+-markup/);
-  await press(page, "Escape", "j", "Enter");
+  await press(page, "Escape", "Home", "Enter");
   await reads(page, "boats", ".detail");
   assert.deepEqual(await marked(page, ".detail"), ["tide"]);
   await press(page, "#");
