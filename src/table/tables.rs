@@ -98,11 +98,6 @@ impl Tables {
         self.holder
     }
 
-    /// The tables that layers above show here.
-    pub(super) fn virtual_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.inner.virtual_tables.values()
-    }
-
     pub(super) fn pace(&self) -> &Arc<Pace> {
         &self.inner.pace
     }

@@ -326,7 +326,7 @@ impl Page {
                 columns: Columns::of(&self.layout),
                 shared: Arc::clone(&shared),
             };
-            searcher.search_with_statistics_provider(&*query, &walk, &noted)??;
+            searcher.search_with_statistics_provider(&*query, &walk, &noted)?;
             if !shared.is_short() || self.by == By::Score || is_last {
                 break (shared.take(), shared.is_short());
             }
