@@ -16,6 +16,7 @@ mod exposure;
 mod key;
 mod layers;
 mod load;
+mod names;
 mod policy;
 mod secrets;
 mod unsupported;
@@ -202,6 +203,14 @@ keys! {
         search_memory_bytes_max: usize = 268_435_456, 67_108_864 to 1_099_511_627_776;
         /// Searches that run or wait for their turn at most; further ones are answered OTSServerBusy.
         searches_max: usize = 256, 1 to 1_000_000;
+        /// Whether all messages and all timelines are indexed, so that `message.search` and `timeline.search` find them.
+        /// The index is filled in the background when it is switched on, and removed when it is switched off.
+        search_messages: bool = false;
+        /// Names of entries that messages can be asked for by, in `where` of `message.search`; up to 64. Another list =
+        /// the index is made anew.
+        search_where: Vec<String> = Vec::new();
+        /// Searches of messages and timelines that run or wait for their turn at most; further ones are answered busy.
+        message_searches_max: usize = 32, 1 to 1_000_000;
         /// Sessions of ParallelScan at most; further ones are answered OTSServerBusy.
         search_scans_max: usize = 100, 1 to 1_000_000;
     }
@@ -336,6 +345,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;
         self.check_names()?;
+        self.check_search()?;
         policy::check(&self.policy)?;
         webhook::check(&self.webhook)?;
         auth::check(self.auth.as_ref())?;
@@ -363,38 +373,6 @@ impl Config {
     #[must_use]
     pub fn takes_development_key(&self) -> bool {
         self.auth.is_none() && !self.is_exposed() && self.tablestore_credentials.0 == [DEVELOPMENT]
-    }
-
-    /// The networks of trusted proxies.
-    fn trusted_networks(&self) -> Result<Vec<gateway::Network>, ConfigError> {
-        let read = |text: &String| {
-            gateway::Network::read(text).ok_or_else(|| {
-                ConfigError(format!(
-                    "trusted_proxies: `{text}` is not an address like \"192.0.2.1\" or a network like \"10.0.0.0/8\""
-                ))
-            })
-        };
-        self.trusted_proxies.iter().map(read).collect()
-    }
-
-    /// Names that no request could ever have would seem to be allowed.
-    fn check_names(&self) -> Result<(), ConfigError> {
-        let is_host = |text: &str| !text.is_empty() && !text.contains(['/', '*', ' ']);
-        let is_origin = |text: &str| {
-            let parts = text.trim_end_matches('/').split_once("://");
-            parts.is_some_and(|(scheme, host)| !scheme.is_empty() && is_host(host))
-        };
-        if let Some(origin) = self.allowed_origins.iter().find(|it| !is_origin(it)) {
-            return Err(ConfigError(format!(
-                "allowed_origins: `{origin}` is not an origin like \"https://chat.example.org\""
-            )));
-        }
-        if let Some(host) = self.allowed_hosts.iter().find(|it| !is_host(it)) {
-            return Err(ConfigError(format!(
-                "allowed_hosts: `{host}` is not a name like \"chat.example.org\""
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -495,6 +473,9 @@ mod tests {
             "tablestore_instances",
             "tablestore_partition_key_units_max",
             "search_waits",
+            "search_messages",
+            "search_where",
+            "message_searches_max",
             "search_build_rows_per_second",
             "searches_max",
             "search_scans_max",

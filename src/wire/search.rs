@@ -45,7 +45,7 @@ pub struct Messages {
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub sender: Option<String>,
     /// What has to hold of names of the entry, all of it; only names that the operator lets be asked for, in
-    /// `[search] where`.
+    /// `search_where`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub r#where: Vec<Condition>,
@@ -78,6 +78,18 @@ impl Check for Messages {
         check_where(&self.r#where)?;
         check::text_bytes("after", self.after.as_deref(), TOKEN_BYTES_MAX)?;
         check_limit(&mut self.limit)
+    }
+}
+
+impl Messages {
+    /// What is asked for, whichever page of it.
+    #[must_use]
+    pub fn without_page(&self) -> Messages {
+        Messages {
+            after: None,
+            limit: 0,
+            ..self.clone()
+        }
     }
 }
 
@@ -141,6 +153,18 @@ impl Check for Timelines {
         check::text_bytes("prefix", self.prefix.as_deref(), check::NAME_BYTES_MAX)?;
         check::text_bytes("after", self.after.as_deref(), TOKEN_BYTES_MAX)?;
         check_limit(&mut self.limit)
+    }
+}
+
+impl Timelines {
+    /// What is asked for, whichever page of it.
+    #[must_use]
+    pub fn without_page(&self) -> Timelines {
+        Timelines {
+            after: None,
+            limit: 0,
+            ..self.clone()
+        }
     }
 }
 

@@ -25,7 +25,8 @@ pub use date::DateFormats;
 pub use field::{Analyzer, Field, FieldType, KEYWORD_BYTES_MAX, Metric, VectorOptions};
 pub use find::{
     FIND_LIMIT_MAX, FIND_TIMELINES_MAX, FIND_WHERE_MAX, FindOrder, FoundMessage, FoundPart,
-    FoundText, QUERY_BYTES_MAX, WHERE_BYTES_MAX,
+    FoundText, MESSAGE_INDEX, QUERY_BYTES_MAX, TIMELINE_INDEX, WHERE_BYTES_MAX, WHERE_NAMES_MAX,
+    fields, message_index, timeline_index,
 };
 pub use geo::{Point, StoredPoint, distance_m, is_inside};
 pub use invalid::InvalidSearch;
