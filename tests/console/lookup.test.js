@@ -25,10 +25,10 @@ test("messages are found while one types, marked, and opened in their timeline b
   const page = await open(server);
   await reads(page, "Which words?", "main");
   await press(page, "type:tide -markup");
+  await until("the link has all of it", () => page.evaluate(() => location.hash.endsWith("q=tide+-markup")));
   await reads(page, /harbour\/1\s+2\s+ben\s+The tide turns at six\s.*harbour\/1\s+1\s+ann\s+the tide is in at noon/s, ".rows");
   assert.deepEqual(await marked(page), ["tide", "tide"]);
   await reads(page, "2 messages", ".listed .foot");
-  assert.match(await page.evaluate(() => location.hash), /q=tide\+-markup/);
   await press(page, "Escape", "Home", "Enter");
   await reads(page, "boats", ".detail");
   assert.deepEqual(await marked(page, ".detail"), ["tide"]);
