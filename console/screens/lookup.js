@@ -145,8 +145,7 @@ export const screen = {
 
     dress();
     await again();
-    if (now.q) rows.element.focus({ preventScroll: true });
-    else field.input.focus();
+    (rows.element.isConnected ? rows.element : root).focus({ preventScroll: true });
     return { update, resume: again, close: () => search.abort() };
   },
 };

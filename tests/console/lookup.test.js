@@ -24,7 +24,7 @@ test("messages are found while one types, marked, and opened in their timeline b
   const server = await filled();
   const page = await open(server);
   await reads(page, "Which words?", "main");
-  await press(page, "type:tide -markup");
+  await press(page, "/", "type:tide -markup");
   await until("the link has all of it", () => page.evaluate(() => location.hash.endsWith("q=tide+-markup")));
   await reads(page, /harbour\/1\s+2\s+ben\s+The tide turns at six\s.*harbour\/1\s+1\s+ann\s+the tide is in at noon/s, ".rows");
   assert.deepEqual(await marked(page), ["tide", "tide"]);
