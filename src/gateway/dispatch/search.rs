@@ -115,8 +115,8 @@ async fn find(shared: &Arc<Shared>, asker: &Asker, ask: Ask) -> Result<FoundPlac
         MessageAnswer::Refused(Error::Search(InvalidSearch::Memory(_)) | Error::Busy) => {
             Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS)
         }
-        MessageAnswer::Refused(Error::Search(invalid)) => {
-            Failure::invalid("query", invalid.to_string())
+        MessageAnswer::Refused(Error::Search(_)) => {
+            Failure::invalid("query", "more words than a search looks for")
         }
         MessageAnswer::Refused(error) => {
             tracing::warn!(?error, "a search of messages failed");
