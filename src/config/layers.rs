@@ -163,9 +163,9 @@ impl Config {
     /// The search indexes of the server's own, each with the name of the virtual table that it is of.
     #[must_use]
     pub fn own_search_indexes(&self) -> Vec<(&'static str, SearchIndex)> {
-        match self.search_messages {
+        match self.search.messages {
             true => vec![
-                (timeline::MESSAGE_TABLE, message_index(&self.search_where)),
+                (timeline::MESSAGE_TABLE, message_index(&self.search.r#where)),
                 (timeline::META_TABLE, timeline_index()),
             ],
             false => Vec::new(),

@@ -18,6 +18,7 @@ mod layers;
 mod load;
 mod names;
 mod policy;
+mod search;
 mod secrets;
 mod unsupported;
 mod webhook;
@@ -31,6 +32,7 @@ pub use entrance::TlsKey;
 pub use key::address;
 pub use load::{ConfigFile, Flags, environment, load};
 pub use policy::PolicyKey;
+pub use search::SearchKey;
 pub use secrets::Secrets;
 pub use webhook::WebhookKey;
 
@@ -203,12 +205,11 @@ keys! {
         search_memory_bytes_max: usize = 268_435_456, 67_108_864 to 1_099_511_627_776;
         /// Searches that run or wait for their turn at most; further ones are answered OTSServerBusy.
         searches_max: usize = 256, 1 to 1_000_000;
-        /// Whether all messages and all timelines are indexed, so that `message.search` and `timeline.search` find them.
-        /// The index is filled in the background when it is switched on, and removed when it is switched off.
-        search_messages: bool = false;
-        /// Names of entries that messages can be asked for by, in `where` of `message.search`; up to 64. Another list =
-        /// the index is made anew.
-        search_where: Vec<String> = Vec::new();
+        /// Search of messages, as a table at the end of the file: [search] with messages = true, by which all messages
+        /// and all timelines are indexed for message.search and timeline.search (in the background when it is switched
+        /// on; the index is removed when it is switched off), and where, names of entries that messages can be asked
+        /// for by, up to 64 (another list = the index is made anew).
+        search: SearchKey = SearchKey::default();
         /// Searches of messages and timelines that run or wait for their turn at most; further ones are answered busy.
         message_searches_max: usize = 32, 1 to 1_000_000;
         /// Sessions of ParallelScan at most; further ones are answered OTSServerBusy.
@@ -345,7 +346,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;
         self.check_names()?;
-        self.check_search()?;
+        self.search.check()?;
         policy::check(&self.policy)?;
         webhook::check(&self.webhook)?;
         auth::check(self.auth.as_ref())?;
@@ -473,8 +474,7 @@ mod tests {
             "tablestore_instances",
             "tablestore_partition_key_units_max",
             "search_waits",
-            "search_messages",
-            "search_where",
+            "search",
             "message_searches_max",
             "search_build_rows_per_second",
             "searches_max",

@@ -4,7 +4,6 @@
 
 use super::{Config, ConfigError};
 use crate::gateway;
-use tideline_model::search::WHERE_NAMES_MAX;
 
 impl Config {
     /// The networks of trusted proxies.
@@ -37,25 +36,5 @@ impl Config {
             )));
         }
         Ok(())
-    }
-
-    /// Names that entries can't have would never be found.
-    pub(super) fn check_search(&self) -> Result<(), ConfigError> {
-        let names = &self.search_where;
-        if names.len() > WHERE_NAMES_MAX {
-            return Err(ConfigError(format!(
-                "search_where: {} names, but {WHERE_NAMES_MAX} at most",
-                names.len()
-            )));
-        }
-        let is_name = |name: &&String| {
-            (1..=255).contains(&name.len()) && !name.starts_with('$') && !name.starts_with("__")
-        };
-        match names.iter().find(|name| !is_name(name)) {
-            Some(name) => Err(ConfigError(format!(
-                "search_where: `{name}` is no name of an entry: 1 to 255 bytes, not beginning with $ or __"
-            ))),
-            None => Ok(()),
-        }
     }
 }

@@ -64,7 +64,7 @@ listed! {
         PartConflict,
         /// The given epoch is not the current one: the history was replaced. Forget the timeline and start over.
         EpochChanged,
-        /// The server keeps no index of messages. Switch it on: `search_messages`.
+        /// The server keeps no index of messages. Switch it on: `[search] messages`.
         SearchOff,
         /// The table has no stream. Enable it, by Tablestore's API.
         NoStream,
@@ -170,7 +170,7 @@ impl Reason {
                 409,
                 false,
                 "search_off",
-                "messages are not indexed: search_messages is off",
+                "messages are not indexed: [search] messages is off",
             ),
             NoStream => (409, false, "no_stream", "the table has no stream"),
             PositionLost => (

@@ -45,7 +45,7 @@ pub struct Messages {
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub sender: Option<String>,
     /// What has to hold of names of the entry, all of it; only names that the operator lets be asked for, in
-    /// `search_where`.
+    /// `[search] where`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub r#where: Vec<Condition>,

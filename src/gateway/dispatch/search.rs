@@ -47,11 +47,14 @@ pub(super) fn messages(shared: &Arc<Shared>, caller: &Caller, asked: search::Mes
         // Texts are taken apart for the pieces of them that are shown.
         let show = move || {
             let seen = read.into_iter().flatten();
-            let shown = seen.map(|message| {
+            let shown = seen.filter_map(|message| {
                 let mut shown = FoundMessage::from(message);
                 let entry = shown.message.entry.as_deref().unwrap_or_default();
-                shown.found = words.found(entry);
-                shown
+                // The index may be behind an edit, or behind another timeline of the name.
+                words.hold(entry).then(|| words.found(entry)).map(|found| {
+                    shown.found = found;
+                    shown
+                })
             });
             shown.collect::<Vec<_>>()
         };
@@ -69,9 +72,10 @@ pub(super) fn timelines(shared: &Arc<Shared>, caller: &Caller, asked: search::Ti
     let (shared, asker) = (Arc::clone(shared), caller.asking(Method::TimelineSearch));
     Work::Read(Box::pin(async move {
         let of = bound_to(&asker, &asked.without_page())?;
+        let words = words(asked.query.as_deref())?;
         let ask = Ask {
             which: Which::Timelines,
-            words: words(asked.query.as_deref())?,
+            words: words.clone(),
             timelines: None,
             prefix: asked.prefix,
             sender: None,
@@ -88,9 +92,16 @@ pub(super) fn timelines(shared: &Arc<Shared>, caller: &Caller, asked: search::Ti
         let names: Vec<String> = names.collect();
         let read = shared.timelines.by_names(&asker, &names, bytes_max);
         let read = read.await.map_err(refusal)?;
+        let next = found.next(read.len()).map(|token| seal_for(&token, &of));
+        let show = move || {
+            let seen = read.into_iter().flatten();
+            seen.filter(|info| words.hold(&info.meta))
+                .collect::<Vec<_>>()
+        };
+        let shown = tokio::task::spawn_blocking(show).await;
         Ok(Reply::TimelineSearch(FoundTimelines {
-            next: found.next(read.len()).map(|token| seal_for(&token, &of)),
-            timelines: read.into_iter().flatten().collect(),
+            timelines: shown.map_err(|_| Failure::new(Reason::InternalError))?,
+            next,
             behind: found.is_behind,
         }))
     }))
@@ -109,14 +120,14 @@ async fn find(shared: &Arc<Shared>, asker: &Asker, ask: Ask) -> Result<FoundPlac
         MessageAnswer::Off => Reason::SearchOff.into(),
         MessageAnswer::Token => Failure::invalid("after", NO_TOKEN),
         MessageAnswer::NoName(at) => {
-            let what = "messages can't be asked for by this name: it is not in search_where";
+            let what = "messages can't be asked for by this name: it is not in [search] where";
             Failure::invalid(format!("where[{at}].name"), what)
         }
         MessageAnswer::Refused(Error::Search(InvalidSearch::Memory(_)) | Error::Busy) => {
             Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS)
         }
-        MessageAnswer::Refused(Error::Search(invalid)) => {
-            Failure::invalid("query", invalid.to_string())
+        MessageAnswer::Refused(Error::Search(_)) => {
+            Failure::invalid("query", "more words than a search looks for")
         }
         MessageAnswer::Refused(error) => {
             tracing::warn!(?error, "a search of messages failed");

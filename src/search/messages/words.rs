@@ -74,6 +74,24 @@ impl Words {
         }
     }
 
+    /// Whether it holds of an entry as it was read: an index may be behind it.
+    #[must_use]
+    pub fn hold(&self, entry: &[(String, Value)]) -> bool {
+        let (mut is_met, mut left) = (vec![false; self.parts.len()], TEXT_BYTES_MAX);
+        for (_, value) in entry.iter().filter(|(name, _)| !name.starts_with("__")) {
+            each_text(value, &mut |text| {
+                let end = text.floor_char_boundary(text.len().min(left));
+                left -= end;
+                let words = spans(&text[..end]);
+                for (part, is_met) in self.parts.iter().zip(&mut is_met) {
+                    *is_met = *is_met || part.hits_in(&words).next().is_some();
+                }
+            });
+        }
+        let mut all = self.parts.iter().zip(is_met);
+        all.all(|(part, is_met)| is_met != part.is_not)
+    }
+
     /// Pieces of the texts of an entry around the words that were asked for.
     #[must_use]
     pub fn found(&self, entry: &[(String, Value)]) -> Vec<FoundText> {
@@ -327,6 +345,19 @@ mod tests {
         let piece = found("needle", &long);
         assert!(piece[0].starts_with("word ") && piece[0].contains("[needle]"));
         assert!(piece[0].len() < 120, "{}", piece[0]);
+        for (query, holds) in [
+            ("so deep", true),
+            ("\"so deep\" de*", true),
+            ("x -y", true),
+            ("-x", false),
+            ("\"x so\"", false),
+            ("so-de*", true),
+            ("x-de*", false),
+        ] {
+            let words = Words::read(Some(query)).unwrap();
+            let nested = Value::Json(r#"{"a":["x","so deep"]}"#.to_owned());
+            assert_eq!(words.hold(&[("n".to_owned(), nested)]), holds, "{query}");
+        }
         let words = Words::read(Some("deep")).unwrap();
         let nested = Value::Json(r#"{"a":["x","so deep"]}"#.to_owned());
         assert_eq!(words.found(&[("n".to_owned(), nested)])[0].name, "n");
