@@ -1,8 +1,8 @@
 //! From a message, or from a timeline's meta, to the engine's document of it.
 //!
-//! Owns: what of a message is found by which words and values. Promises: what is deleted or has expired, and what
-//! the server keeps for itself, is found by nothing; an open message is found by what it has so far; a value that can't be asked for exactly is left out. Must
-//! not: decide who may find it.
+//! Owns: what of a message is found by which words and values. Promises: what is deleted or has expired, and what the
+//! server keeps for itself, is found by nothing; an open message is found by what it has so far; a value that can't be
+//! asked for exactly is left out. Must not: decide who may find it.
 //!
 //! ```text
 //! words     of every text, also inside of nested values; a phrase does not reach from one text into the next

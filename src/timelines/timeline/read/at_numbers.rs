@@ -1,8 +1,7 @@
 //! Messages at given numbers of many timelines, and timelines by their names, as a caller sees them.
 //!
 //! Owns: what a search reads of what it has found. Promises: the doors are those of `newest.rs`: what the caller may
-//! not see, has cleared or has hidden, what is deleted or has expired is none. Must not: know how it was
-//! found.
+//! not see, has cleared or has hidden, what is deleted or has expired is none. Must not: know how it was found.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
