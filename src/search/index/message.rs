@@ -1,8 +1,8 @@
 //! From a message, or from a timeline's meta, to the engine's document of it.
 //!
-//! Owns: what of a message is found by which words and values. Promises: what is deleted, has expired or still grows,
-//! and what the server keeps for itself, is found by nothing; a value that can't be asked for exactly is left out. Must
-//! not: decide who may find it.
+//! Owns: what of a message is found by which words and values. Promises: what is deleted or has expired, and what the
+//! server keeps for itself, is found by nothing; an open message is found by what it has so far; a value that can't be
+//! asked for exactly is left out. Must not: decide who may find it.
 //!
 //! ```text
 //! words     of every text, also inside of nested values; a phrase does not reach from one text into the next
@@ -26,7 +26,7 @@ use super::document::{ITEM_BYTES, WORD_BYTES, newest};
 use super::layout::Layout;
 use crate::analyze::words;
 
-/// Texts of a message that are taken apart, bytes.
+/// Of each text of a message so many bytes are taken apart.
 pub(crate) const TEXT_BYTES_MAX: usize = 32 << 10;
 /// Places between two texts: no phrase is so long.
 const GAP: usize = 4_096;
@@ -41,7 +41,7 @@ impl Layout {
         };
         let ours = |name: &str| Some(&row.cells.iter().find(|cell| cell.name == name)?.value);
         let is = |name: &str| matches!(ours(name), Some(Value::Boolean(true)));
-        if timeline.starts_with('$') || is("__open") || is("__deleted") || is("__expired") {
+        if timeline.starts_with('$') || is("__deleted") || is("__expired") {
             return None;
         }
         let mut document = TantivyDocument::new();
@@ -102,7 +102,7 @@ struct Texts {
 
 impl Texts {
     fn add(&mut self, text: &str) {
-        let end = text.floor_char_boundary(text.len().min(TEXT_BYTES_MAX - self.bytes));
+        let end = text.floor_char_boundary(text.len().min(TEXT_BYTES_MAX));
         self.bytes += end;
         let mut last = 0;
         for word in words(&Analyzer::default(), &text[..end]) {

@@ -77,11 +77,10 @@ impl Words {
     /// Whether it holds of an entry as it was read: an index may be behind it.
     #[must_use]
     pub fn hold(&self, entry: &[(String, Value)]) -> bool {
-        let (mut is_met, mut left) = (vec![false; self.parts.len()], TEXT_BYTES_MAX);
+        let mut is_met = vec![false; self.parts.len()];
         for (_, value) in entry.iter().filter(|(name, _)| !name.starts_with("__")) {
             each_text(value, &mut |text| {
-                let end = text.floor_char_boundary(text.len().min(left));
-                left -= end;
+                let end = text.floor_char_boundary(text.len().min(TEXT_BYTES_MAX));
                 let words = spans(&text[..end]);
                 for (part, is_met) in self.parts.iter().zip(&mut is_met) {
                     *is_met = *is_met || part.hits_in(&words).next().is_some();
@@ -95,14 +94,13 @@ impl Words {
     /// Pieces of the texts of an entry around the words that were asked for.
     #[must_use]
     pub fn found(&self, entry: &[(String, Value)]) -> Vec<FoundText> {
-        let (mut found, mut left) = (Vec::new(), TEXT_BYTES_MAX);
+        let mut found = Vec::new();
         if self.parts.iter().all(|part| part.is_not) {
             return found;
         }
         for (name, value) in entry.iter().filter(|(name, _)| !name.starts_with("__")) {
             each_text(value, &mut |text| {
-                let end = text.floor_char_boundary(text.len().min(left));
-                left -= end;
+                let end = text.floor_char_boundary(text.len().min(TEXT_BYTES_MAX));
                 if found.len() < PIECES_MAX
                     && let Some(parts) = self.piece(&text[..end])
                 {

@@ -1,8 +1,7 @@
 //! Messages at given numbers of many timelines, and timelines by their names, as a caller sees them.
 //!
 //! Owns: what a search reads of what it has found. Promises: the doors are those of `newest.rs`: what the caller may
-//! not see, has cleared or has hidden, what is deleted, has expired or still grows is none. Must not: know how it was
-//! found.
+//! not see, has cleared or has hidden, what is deleted or has expired is none. Must not: know how it was found.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -189,8 +188,8 @@ fn message(
         return Ok(None);
     }
     let message = shown(load_whole(view, name, head, sequence)?, &site.time);
-    let is_whole = message.entry.is_some() && message.open.is_none();
-    if !is_whole || unread::is_hidden(view, (name, head), (asker.user(), reader), sequence)? {
+    let is_there = message.entry.is_some();
+    if !is_there || unread::is_hidden(view, (name, head), (asker.user(), reader), sequence)? {
         return Ok(None);
     }
     let timeline = String::from_utf8_lossy(name.id()).into_owned();
