@@ -84,7 +84,7 @@ export const screen = {
       const mine = AbortSignal.any([signal, search.signal]);
       [hits, next, behind] = [[], null, false];
       if (!now.q && !now.in && !now.by) return page.instead(empty("Which words?", HELP, "tideline search 'tide -storm' --text"));
-      await load(page.body, () => read(mine).catch(off), (is_off) => (is_off ? empty("Messages are not indexed", OFF, "search_messages = true") : painted()), { signal: mine, keep: rows.items.length > 0 });
+      await load(page.body, () => read(mine).catch(off), (is_off) => (is_off ? empty("Messages are not indexed", OFF, "[search]\nmessages = true") : painted()), { signal: mine, keep: rows.items.length > 0 });
     }
 
     function off(error) {

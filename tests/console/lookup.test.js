@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isSound, looksSound, openPage, press, reads, startServer, text, until } from "./bed.js";
 
-const ON = { config: "search_messages = true\n" };
+const ON = { config: "[search]\nmessages = true\n" };
 
 /** A server with messages that a search finds. */
 async function filled() {
@@ -96,7 +96,7 @@ test("more pages come as one scrolls", async () => {
 test("where it is off the screen says how to switch it on", async () => {
   const server = await startServer();
   const page = await open(server, "#/lookup?q=tide");
-  await reads(page, "search_messages = true", "main");
+  await reads(page, "messages = true", "main");
   await isSound(page);
 });
 

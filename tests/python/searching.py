@@ -10,7 +10,7 @@ import re
 
 from client import until
 
-SETTINGS = 'search_messages = true\nsearch_where = ["topic", "n"]\n'
+SETTINGS = '[search]\nmessages = true\nwhere = ["topic", "n"]\n'
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHAT = ROOT.parent / "shared" / "data" / "ubuntu-irc"
 

@@ -341,7 +341,7 @@ def test_lists(server, name, client):
 
 def test_messages_are_searched(own_server):
     server = own_server
-    server.config = "search_messages = true\n"
+    server.config = "[search]\nmessages = true\n"
     server.start()
     for user, timeline, entry in [
         ("ann", "harbour/1", "the tide is in at noon"), ("ben", "harbour/1", "The tide turns at six"), ("ann", "harbour/2", "明天港口的潮水很高"),

@@ -45,7 +45,7 @@ pub enum TalkCommand {
     /// Search the messages of all timelines
     ///
     /// All words must be in a message. "a phrase" is found as it stands, begin* finds words that begin so, -word leaves
-    /// messages out that have it. The server needs `search_messages = true`.
+    /// messages out that have it. The server needs `messages = true` in [search].
     Search(search::Search),
     /// Call any method of the protocol
     ///
