@@ -14,6 +14,7 @@ export const KEYS = {
   overview: { keys: ["g o"], does: "Overview", group: "Screens" },
   timelines: { keys: ["g t"], does: "Timelines", group: "Screens" },
   conversations: { keys: ["g c"], does: "Conversations", group: "Screens" },
+  lookup: { keys: ["g f"], does: "Search", group: "Screens" },
   tables: { keys: ["g b"], does: "Tables", group: "Screens" },
   sessions: { keys: ["g s"], does: "Sessions", group: "Screens" },
   partitions: { keys: ["g p"], does: "Partitions", group: "Screens" },

@@ -28,6 +28,7 @@ const SCREENS = [
   ["overview", "Overview", "observe"],
   ["timelines", "Timelines", null],
   ["conversations", "Conversations", null],
+  ["lookup", "Search", null],
   ["tables", "Tables", null],
   ["sessions", "Sessions", "observe"],
   ["partitions", "Partitions", "observe"],

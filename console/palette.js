@@ -58,6 +58,7 @@ export function palette({ go, screens, actions }) {
     const direct = text ? [
       { icon: "timelines", kind: "Timeline", text, go: { screen: "timelines", path: [text] } },
       { icon: "conversations", kind: "Conversations of", text, go: { screen: "conversations", path: [text] } },
+      { icon: "lookup", kind: "Messages with", text, go: { screen: "lookup", path: [], query: { q: text } } },
       { icon: "sessions", kind: "Sessions of", text, go: { screen: "sessions", path: [], query: { user: text } } },
     ] : [];
     const read = found.text === text ? found.offers.filter((one) => !(one.kind === "Timeline" && one.text === text)) : [];

@@ -17,6 +17,7 @@ const MEANS = {
   method_not_found: ["This server does not know this method.", "It is older than the console: start the newest binary."],
   invalid_params: ["The server does not take this value.", "Correct the field that is named."],
   too_large: ["It is larger than the limit.", "Send less at once; the limit is named."],
+  search_off: ["The server keeps no index of messages.", "Set messages = true in [search] and start it again."],
   storage_failed: ["The partition has stopped after a failure of the disk.", "Look at the log and the disk, then restart the server."],
   connection_lost: ["The line was cut before the answer: perhaps it was done.", "Look whether it was done before you repeat it."],
   not_loaded: ["A part of the page has not come.", "When the server is there, try again: that loads the page anew."],

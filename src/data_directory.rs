@@ -85,6 +85,7 @@ impl Store {
             ..config.partition_options(metrics)
         };
         let (limits, policies) = (config.timeline_limits(), config.policies());
+        let own_indexes = config.own_search_indexes();
         let catalog = Catalog::default();
         let rules = People::rules(&limits, catalog.clone());
         let clock = Arc::clone(clock);
@@ -93,7 +94,14 @@ impl Store {
             let partitions = Partitions::open(&dir, options, rules, Arc::clone(&clock))?;
             let timelines =
                 Timelines::with_policies(partitions.clone(), limits, policies, Arc::clone(&clock));
-            let tables = Tables::open(partitions.clone(), catalog, timelines.tables(), clock);
+            let shown = timelines.tables().into_iter().map(|table| {
+                let mut own = own_indexes.iter();
+                match own.find(|(of, _)| *of == table.name) {
+                    Some((_, index)) => table.with_own_index(index.clone()),
+                    None => table,
+                }
+            });
+            let tables = Tables::open(partitions.clone(), catalog, shown.collect(), clock);
             Ok(Store {
                 tables: tables.map_err(StoreFailure::Tables)?,
                 partitions,

@@ -62,6 +62,8 @@ resources! {
     TransactionBytes = "tablestore_transaction_bytes_max", least 32 << 20, free 0;
     /// Searches that run or wait for their turn.
     Searches = "searches_max", least 1, free 0;
+    /// Searches of messages and timelines that run or wait, each with the reading of what it has found.
+    MessageSearches = "message_searches_max", least 1, free 0;
     /// Bytes of memory that searches hold while they run.
     SearchBytes = "search_memory_bytes_max", least 64 << 20, free 0;
     /// Sessions of scans of search indexes.

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tideline_bucket::BucketPlace;
 
+use tideline_model::search::{SearchIndex, message_index, timeline_index};
+
 use super::{Config, ConfigError, DEVELOPMENT};
 use crate::bounds::{Bounds, Costs, Resource};
 use crate::metrics::Metrics;
@@ -82,6 +84,7 @@ impl Config {
             Resource::Transactions => self.tablestore_transactions_max,
             Resource::TransactionBytes => self.tablestore_transaction_bytes_max,
             Resource::Searches => self.searches_max,
+            Resource::MessageSearches => self.message_searches_max,
             Resource::SearchBytes => self.search_memory_bytes_max,
             Resource::Scans => self.search_scans_max,
         };
@@ -154,6 +157,18 @@ impl Config {
             waits: self.search_waits,
             build_rows_per_second: self.search_build_rows_per_second,
             log_bytes_max: self.search_log_bytes_max,
+        }
+    }
+
+    /// The search indexes of the server's own, each with the name of the virtual table that it is of.
+    #[must_use]
+    pub fn own_search_indexes(&self) -> Vec<(&'static str, SearchIndex)> {
+        match self.search.messages {
+            true => vec![
+                (timeline::MESSAGE_TABLE, message_index(&self.search.r#where)),
+                (timeline::META_TABLE, timeline_index()),
+            ],
+            false => Vec::new(),
         }
     }
 

@@ -16,7 +16,9 @@ mod exposure;
 mod key;
 mod layers;
 mod load;
+mod names;
 mod policy;
+mod search;
 mod secrets;
 mod unsupported;
 mod webhook;
@@ -30,6 +32,7 @@ pub use entrance::TlsKey;
 pub use key::address;
 pub use load::{ConfigFile, Flags, environment, load};
 pub use policy::PolicyKey;
+pub use search::SearchKey;
 pub use secrets::Secrets;
 pub use webhook::WebhookKey;
 
@@ -202,6 +205,13 @@ keys! {
         search_memory_bytes_max: usize = 268_435_456, 67_108_864 to 1_099_511_627_776;
         /// Searches that run or wait for their turn at most; further ones are answered OTSServerBusy.
         searches_max: usize = 256, 1 to 1_000_000;
+        /// Search of messages, as a table at the end of the file: [search] with messages = true, by which all messages
+        /// and all timelines are indexed for message.search and timeline.search (in the background when it is switched
+        /// on; the index is removed when it is switched off), and where, names of entries that messages can be asked
+        /// for by, up to 64 (another list = the index is made anew).
+        search: SearchKey = SearchKey::default();
+        /// Searches of messages and timelines that run or wait for their turn at most; further ones are answered busy.
+        message_searches_max: usize = 32, 1 to 1_000_000;
         /// Sessions of ParallelScan at most; further ones are answered OTSServerBusy.
         search_scans_max: usize = 100, 1 to 1_000_000;
     }
@@ -336,6 +346,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;
         self.check_names()?;
+        self.search.check()?;
         policy::check(&self.policy)?;
         webhook::check(&self.webhook)?;
         auth::check(self.auth.as_ref())?;
@@ -363,38 +374,6 @@ impl Config {
     #[must_use]
     pub fn takes_development_key(&self) -> bool {
         self.auth.is_none() && !self.is_exposed() && self.tablestore_credentials.0 == [DEVELOPMENT]
-    }
-
-    /// The networks of trusted proxies.
-    fn trusted_networks(&self) -> Result<Vec<gateway::Network>, ConfigError> {
-        let read = |text: &String| {
-            gateway::Network::read(text).ok_or_else(|| {
-                ConfigError(format!(
-                    "trusted_proxies: `{text}` is not an address like \"192.0.2.1\" or a network like \"10.0.0.0/8\""
-                ))
-            })
-        };
-        self.trusted_proxies.iter().map(read).collect()
-    }
-
-    /// Names that no request could ever have would seem to be allowed.
-    fn check_names(&self) -> Result<(), ConfigError> {
-        let is_host = |text: &str| !text.is_empty() && !text.contains(['/', '*', ' ']);
-        let is_origin = |text: &str| {
-            let parts = text.trim_end_matches('/').split_once("://");
-            parts.is_some_and(|(scheme, host)| !scheme.is_empty() && is_host(host))
-        };
-        if let Some(origin) = self.allowed_origins.iter().find(|it| !is_origin(it)) {
-            return Err(ConfigError(format!(
-                "allowed_origins: `{origin}` is not an origin like \"https://chat.example.org\""
-            )));
-        }
-        if let Some(host) = self.allowed_hosts.iter().find(|it| !is_host(it)) {
-            return Err(ConfigError(format!(
-                "allowed_hosts: `{host}` is not a name like \"chat.example.org\""
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -495,6 +474,8 @@ mod tests {
             "tablestore_instances",
             "tablestore_partition_key_units_max",
             "search_waits",
+            "search",
+            "message_searches_max",
             "search_build_rows_per_second",
             "searches_max",
             "search_scans_max",

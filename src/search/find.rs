@@ -8,8 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tideline_base::bounds::Resource;
-use tideline_base::faults;
-use tideline_base::ids::{PartitionId, Position};
 use tideline_model::search::{
     Aggregated, Aggregates, Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort, Sorter,
     Total,
@@ -48,10 +46,6 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 const LIMIT_OF_TABLE: usize = 100;
 /// A page ends after so many bytes of rows; so many are read at a time.
 const PAGE_BYTES_MAX: usize = 4 << 20;
-/// Between two looks whether an index is open.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long a search waits for rows that were there before its index. They may take longer than any caller waits.
-const BUILDING_WAIT: Duration = Duration::from_secs(1);
 
 impl Searches {
     /// Searches in an index of a table as it is described now.
@@ -85,7 +79,9 @@ impl Searches {
         let (of, window) = ((&**table, index), (search.offset, search.limit));
         let asked = (search.query, search.aggregates);
         let checked = self.checked(of, layout, asked, page, window, search.timeout_ms)?;
-        let (snapshot, is_covered) = self.covered(&checked).await;
+        let (snapshot, is_covered) = self
+            .covered(checked.index, checked.deadline.at, checked.since_ms)
+            .await;
         if !is_covered {
             // The index may have been deleted meanwhile.
             let table = self.inner.tables.describe(&table.name).await?;
@@ -153,7 +149,10 @@ impl Searches {
         };
         let (snapshot, is_covered) = match kept {
             Some(snapshot) => (Some(snapshot), true),
-            None => self.covered(&checked).await,
+            None => {
+                self.covered(checked.index, checked.deadline.at, checked.since_ms)
+                    .await
+            }
         };
         let snapshot = snapshot.filter(|_| is_covered).ok_or(Error::Busy)?;
         if let Some(session) = &scan.session {
@@ -205,49 +204,6 @@ impl Searches {
             since_ms,
             deadline,
         }))
-    }
-
-    /// What an index shows, and whether it has all that was answered before this call. Waits for that, until the
-    /// search's deadline at most.
-    async fn covered(&self, checked: &Checked) -> (Option<Snapshot>, bool) {
-        let partitions = self.inner.tables.search_source();
-        let tails: Vec<(PartitionId, Position)> = partitions
-            .ids()
-            .map(|id| (id, partitions.tail(id).position()))
-            .collect();
-        let waits = self.inner.options.waits && !faults::is_named("search_waits_not");
-        let deadline = tokio::time::Instant::from_std(checked.deadline.at);
-        let running = async {
-            loop {
-                match self.running(checked.index) {
-                    Some(running) => return running,
-                    None => tokio::time::sleep(LOOK_EVERY).await,
-                }
-            }
-        };
-        let Ok(running) = tokio::time::timeout_at(deadline, running).await else {
-            return (None, false);
-        };
-        let mut seen = running.seen.clone();
-        if waits {
-            running.ask();
-            // A follower that has ended shows what it has.
-            let covers = async {
-                let _ = seen.wait_for(|seen| seen.0.is_some()).await;
-                let built = seen.wait_for(|seen| !seen.is_building());
-                let built = tokio::time::timeout(BUILDING_WAIT, built).await;
-                if built.is_ok_and(|built| built.is_ok()) {
-                    let _ = seen.wait_for(|seen| seen.covers(&tails)).await;
-                }
-            };
-            let _ = tokio::time::timeout_at(deadline, covers).await;
-        }
-        let seen = Arc::clone(&seen.borrow());
-        let is_covered = seen.0.as_ref().is_some_and(|shown| {
-            shown.place.is_whole(checked.since_ms) && (!waits || seen.covers(&tails))
-        });
-        let snapshot = seen.0.as_ref().map(|shown| shown.snapshot.clone());
-        (snapshot, is_covered)
     }
 
     /// Runs a search.

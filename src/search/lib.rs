@@ -1,4 +1,4 @@
-//! Search indexes of tables.
+//! Search indexes of tables, and those of all messages and timelines.
 //!
 //! Owns: the files of indexes, what follows the logs for them, and searches in them. Promises: a search sees every
 //! write that was answered before it, or says that it does not; an index that is damaged or too far behind is made
@@ -8,10 +8,12 @@ mod aggregate;
 mod analyze;
 mod checked;
 mod collect;
+mod covered;
 mod deadline;
 mod find;
 mod follow;
 mod index;
+mod messages;
 mod query;
 mod scans;
 mod searches;
@@ -21,5 +23,6 @@ mod verify;
 mod tests;
 
 pub use find::Hits;
+pub use messages::{Ask, Condition, Door, FoundPlaces, MessageAnswer, Place, Which, Words};
 pub use searches::{Options, Searches, Standing};
 pub use verify::{StoredSource, VerifiedSearch, verify_search};

@@ -169,7 +169,8 @@ impl Searches {
     /// There is none.
     pub fn definition<'t>(&self, table: &'t Table, name: &str) -> Result<&'t SearchIndex, Error> {
         let mut indexes = table.search_indexes.iter();
-        let found = indexes.find(|index| index.name == name);
+        // Those of virtual tables are the server's own.
+        let found = indexes.find(|index| index.name == name && !table.is_virtual());
         found.ok_or_else(|| Error::Search(InvalidSearch::NoIndex(name.to_owned())))
     }
 

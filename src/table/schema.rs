@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::index::Index;
 use super::virtual_table::VirtualRows;
 use tideline_base::ids::TableId;
+use tideline_model::search::SearchIndex;
 use tideline_model::{Definition, Error, IndexState, KeyColumn};
 
 /// A table as it is now; reads as its definition.
@@ -58,6 +59,13 @@ impl Table {
             definition,
             kind: Kind::Virtual(rows),
         }
+    }
+
+    /// The same, with a search index of the server's own.
+    #[must_use]
+    pub fn with_own_index(mut self, index: SearchIndex) -> Table {
+        self.definition.search_indexes = vec![index];
+        self
     }
 
     /// Whether a layer above makes its rows.

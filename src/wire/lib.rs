@@ -10,6 +10,8 @@
 
 #[macro_use]
 mod listed;
+#[macro_use]
+mod made_of_methods;
 
 mod about;
 pub mod centrifuge;
@@ -30,6 +32,7 @@ pub mod people;
 pub mod push;
 mod reasons;
 pub mod schema;
+pub mod search;
 pub mod server;
 pub mod tables;
 pub mod tablestore;

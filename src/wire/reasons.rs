@@ -64,6 +64,8 @@ listed! {
         PartConflict,
         /// The given epoch is not the current one: the history was replaced. Forget the timeline and start over.
         EpochChanged,
+        /// The server keeps no index of messages. Switch it on: `[search] messages`.
+        SearchOff,
         /// The table has no stream. Enable it, by Tablestore's API.
         NoStream,
         /// The server lacks a setting for this; `field` names it. Set it, and start the server again.
@@ -165,6 +167,12 @@ impl Reason {
                 false,
                 "epoch_changed",
                 "the epoch is not the current one",
+            ),
+            SearchOff => (
+                409,
+                false,
+                "search_off",
+                "messages are not indexed: [search] messages is off",
             ),
             NoStream => (409, false, "no_stream", "the table has no stream"),
             NotConfigured => (

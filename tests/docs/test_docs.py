@@ -122,6 +122,9 @@ NOT_RUN = {
     "docs/PROTOCOL.md": {
         "{sequence, timestamp": NO_COMMAND,
     },
+    "docs/SEARCH.md": {
+        "let after;": PIECE,
+    },
     "docs/STREAMS.md": {
         "let last": PIECE,
         "import { DurableStream": "tests/durable/run.js runs it, beside the package that it needs",
@@ -181,13 +184,14 @@ REPLACED = {
         "no_gap_check": "no_gap_check a_gap_in_a_push",
         "random_runs.py python 200": "random_runs.py python 2",
     },
+    "docs/SEARCH.md": {"tideline serve --config settings.toml --data data &": "serve --config settings.toml --data data"},
     "docs/PRODUCTION.md": {"-p PID": "-p $server"},
     "docs/OPERATIONS.md": {"tideline --config tideline.toml": "serve --config tideline.toml"},
     "docs/QUICKSTART.md": {"8000": str(free_port())},
     "grafana/README.md": {"prometheus --config": "prometheus --web.listen-address=127.0.0.1:0 --config", "=tmp/prometheus": "=tmp/prometheus 2>&1", "release/tideline-load": "release/tideline-load --seconds 12"},
 }
 # These pages start their server themselves.
-STARTED = {"README.md", "docs/BACKUP.md", "docs/ACCESS.md", "docs/OPERATIONS.md", "docs/QUICKSTART.md"}
+STARTED = {"README.md", "docs/BACKUP.md", "docs/ACCESS.md", "docs/OPERATIONS.md", "docs/QUICKSTART.md", "docs/SEARCH.md"}
 # What is tried once a page is read: it returns what the machine lacks for that.
 TRIED = {"docs/QUICKSTART.md": quickstart.chat}
 # What the words before a block say that is done, for the block that begins so.

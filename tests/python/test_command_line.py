@@ -339,6 +339,50 @@ def test_lists(server, name, client):
     assert "--user" in told and "unauthenticated" in told
 
 
+def test_messages_are_searched(own_server):
+    server = own_server
+    server.config = "[search]\nmessages = true\n"
+    server.start()
+    for user, timeline, entry in [
+        ("ann", "harbour/1", "the tide is in at noon"), ("ben", "harbour/1", "The tide turns at six"), ("ann", "harbour/2", "明天港口的潮水很高"),
+        ("eve", "harbour/2", json.dumps({"text": f"foul tide {HOSTILE}", "note": "at the mole"})),
+    ]:
+        works(server, "send", timeline, entry, "--user", user)
+    where = lambda *arguments: [(one["timeline"], one["message"]["sequence"]) for one in works(server, "search", *arguments)]
+    assert where("tide") == [("harbour/2", 2), ("harbour/1", 2), ("harbour/1", 1)]
+    assert where("tide", "turns") == where('"tide turns"') == where("tide -noon -foul") == where("tu*") == [("harbour/1", 2)]
+    assert where("港口") == [("harbour/2", 1)] and where("--", "-tide") == [("harbour/2", 1)] and where("nosuchword") == []
+    assert where("tide", "--timeline", "harbour/1", "--limit", "1") == [("harbour/1", 2)]
+    assert where("tide", "--timeline", "harbour/1", "--timeline", "harbour/2", "--sender", "ann") == [("harbour/1", 1)]
+    assert where("--prefix", "harbour/2") == [("harbour/2", 2), ("harbour/2", 1)]
+    assert where("tide", "--from", "1h", "--best") and where("tide", "--to", "1h") == where("tide", "--from", "2999-01-01") == []
+    assert len(where("tide", "--from", "2020-01-01 00:00:00", "--to", "2999-01-01")) == 3
+    [hit] = works(server, "search", "six")
+    assert hit == works(server, "call", "message.search", '{"query":"six"}')[0]["messages"][0]
+    # People see what was found, and what hides in it.
+    lines = tideline(server, "search", "tide", "--text").out.splitlines()
+    assert re.fullmatch(r"[-\d]+ [:\d]+ harbour/1 #2 ben: The tide turns at six", lines[1]), lines
+    assert lines[0].split(" ", 2)[2].startswith("harbour/2 #2 eve: foul tide ")
+    is_plain(lines[0])
+    assert "note: at the mole" in tideline(server, "search", "mole", "--text").out
+    assert "there may be more" in tideline(server, "search", "tide", "--text", "--limit", "2").told
+    with Running(server, "search", "turns", terminal=True) as running:
+        assert running.ends() == 0 and "\x1b[1mturns\x1b[0m" in running.text
+    # More than a page.
+    works(server, "send", "many", "-", input="".join(f"many {n}\n" for n in range(230)))
+    assert [one for _, one in where("many", "--limit", "1000")] == list(range(230, 0, -1)) and len(where("many", "--limit", "150")) == 150
+    works(server, "call", "timeline.create", '{"timeline":"harbour/3","meta":{"title":"Lighthouse watch"}}')
+    assert [one["timeline"] for one in works(server, "timelines", "--find", "lighthouse")] == ["harbour/3"]
+    assert works(server, "timelines", "many", "--find", "lighthouse") == []
+    for bad in (["--limit", "0"], ["--from", "soon"], ["-x"]):
+        assert bad[0] in fails(server, 2, "search", "tide", *bad)
+    assert "query" in fails(server, 1, "search", "x" * 5_000)
+
+
+def test_a_search_that_is_off_says_so(server):
+    assert "search_off" in fails(server, 1, "search", "tide") and "search_off" in fails(server, 1, "timelines", "--find", "x")
+
+
 def test_a_follower_is_shown_everything_once_over_restarts(own_server):
     server = own_server.start()
 

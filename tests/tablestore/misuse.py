@@ -374,6 +374,17 @@ def large_searches(misuse, goes_on):
     searches(misuse, goes_on, count=4)
 
 
+def message_searches(misuse, goes_on):
+    """Phrases of words that every message has, 200 at a time."""
+    many = "[" + ",".join(call("message.search", number, query='"a b"', order="best") for number in range(200)) + "]"
+
+    def hold(one):
+        one.send(many)
+        one.recv(5)
+
+    again(goes_on, misuse.session, hold, count=2, pause=0)
+
+
 def scans(misuse, goes_on):
     """Sessions of scans that nobody goes on with."""
     client = misuse.tables()
@@ -406,6 +417,7 @@ ATTACKS = {
     "tablestore_transactions_max": [transactions],
     "tablestore_transaction_bytes_max": [transaction_writes],
     "searches_max": [searches],
+    "message_searches_max": [message_searches],
     "search_memory_bytes_max": [large_searches],
     "search_scans_max": [scans],
     None: [batches, log_lines],

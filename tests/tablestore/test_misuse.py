@@ -20,6 +20,7 @@ tablestore_costly_reads_max = 8
 tablestore_transactions_max = 80
 tablestore_transaction_bytes_max = 134217728
 searches_max = 16
+message_searches_max = 8
 search_memory_bytes_max = 67108864
 search_scans_max = 8
 """

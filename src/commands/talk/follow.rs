@@ -15,10 +15,12 @@ use super::address::At;
 use super::failure::{Failure, Refusal};
 use super::message::{Kind, Message, Source, event, tell};
 use super::pace::Pace;
-use super::place::{Begun, Place, Start, Subscribed};
 use super::plain::json;
 use super::screen::{Form, Look, Screen, note, unread};
 use super::session::{Heard, Session, parsed};
+use place::{Begun, Place, Start, Subscribed};
+
+mod place;
 
 /// What to follow.
 #[derive(Debug, Args)]

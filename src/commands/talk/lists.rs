@@ -21,6 +21,9 @@ pub struct Timelines {
     /// Only those whose IDs begin so.
     #[arg(default_value = "")]
     prefix: String,
+    /// Only those whose meta has these words, as `tideline search` finds them.
+    #[arg(long, value_name = "QUERY")]
+    find: Option<String>,
     #[command(flatten)]
     at: At,
     #[command(flatten)]
@@ -70,8 +73,14 @@ struct Conversation {
 impl Timelines {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let session = Session::open(&self.at).await?;
-        let params = json!({ "prefix": self.prefix });
-        list(session, &self.form, "timeline.list", params, timeline_row).await
+        let (method, params) = match &self.find {
+            None => ("timeline.list", json!({ "prefix": self.prefix })),
+            Some(query) => (
+                "timeline.search",
+                json!({ "prefix": self.prefix, "query": query }),
+            ),
+        };
+        list(session, &self.form, method, params, timeline_row).await
     }
 }
 

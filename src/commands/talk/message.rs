@@ -20,7 +20,7 @@ pub(super) struct Message {
     pub(super) sequence: u64,
     pub(super) change: Option<u64>,
     timestamp: Option<u64>,
-    sender: Option<String>,
+    pub(super) sender: Option<String>,
     entry: Option<Box<RawValue>>,
     edited_at: Option<u64>,
     #[serde(default)]
@@ -143,10 +143,15 @@ impl Message {
         why
     }
 
+    /// Its time, and the timeline if it is named.
+    pub(super) fn place(&self, screen: &Screen, timeline: Option<&str>) -> Vec<String> {
+        let at = self.timestamp.map(|at| screen.part(Look::Dim, &moment(at)));
+        let timeline = timeline.map(|timeline| screen.part(Look::Timeline, timeline));
+        at.into_iter().chain(timeline).collect()
+    }
+
     fn line(&self, screen: &Screen, kind: Kind, timeline: Option<&str>) -> String {
-        let mut parts = Vec::new();
-        parts.extend(self.timestamp.map(|at| screen.part(Look::Dim, &moment(at))));
-        parts.extend(timeline.map(|timeline| screen.part(Look::Timeline, timeline)));
+        let mut parts = self.place(screen, timeline);
         // Something that was there is not something new.
         let number = match kind {
             Kind::New => format!("#{}", self.sequence),

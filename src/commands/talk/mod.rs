@@ -1,5 +1,5 @@
-//! `tideline send`, `follow`, `history`, `call`, `timelines`, `conversations`, `ready`: what people and scripts ask of
-//! a running server, from a terminal or in a pipe.
+//! `tideline send`, `follow`, `history`, `search`, `call`, `timelines`, `conversations`, `ready`: what people and
+//! scripts ask of a running server, from a terminal or in a pipe.
 //!
 //! Owns: these commands, their output and exit codes. Promises: a message is sent once, however often it has to be
 //! repeated; `follow` leaves out nothing and says when it can't; no control character of a message gets to a terminal.
@@ -17,10 +17,10 @@ mod history;
 mod lists;
 mod message;
 mod pace;
-mod place;
 mod plain;
 mod ready;
 mod screen;
+mod search;
 mod send;
 mod session;
 
@@ -42,6 +42,11 @@ pub enum TalkCommand {
     Follow(follow::Follow),
     /// Show the messages of a timeline
     History(history::History),
+    /// Search the messages of all timelines
+    ///
+    /// All words must be in a message. "a phrase" is found as it stands, begin* finds words that begin so, -word leaves
+    /// messages out that have it. The server needs `messages = true` in [search].
+    Search(search::Search),
     /// Call any method of the protocol
     ///
     /// The result is printed as it comes. docs/API.md has all methods.
@@ -69,6 +74,7 @@ pub fn talk(what: TalkCommand) -> ExitCode {
                 TalkCommand::Send(send) => send.run().await,
                 TalkCommand::Follow(follow) => follow.run().await,
                 TalkCommand::History(history) => history.run().await,
+                TalkCommand::Search(search) => search.run().await,
                 TalkCommand::Call(call) => call.run().await,
                 TalkCommand::Timelines(timelines) => timelines.run().await,
                 TalkCommand::Conversations(conversations) => conversations.run().await,

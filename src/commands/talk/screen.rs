@@ -42,6 +42,8 @@ pub(super) enum Look {
     Timeline,
     /// Somebody: each has a colour.
     Name,
+    /// What was looked for.
+    Hit,
 }
 
 impl Screen {
@@ -99,7 +101,7 @@ impl Screen {
         }
         let code = match look {
             Look::Dim => 2,
-            Look::Strong => 1,
+            Look::Strong | Look::Hit => 1,
             Look::Timeline => 35,
             Look::Name => NAMES[text.bytes().map(usize::from).sum::<usize>() % NAMES.len()],
         };

@@ -28,7 +28,7 @@ pub use centrifuge_tokens::{
 };
 pub use credential::{Credential, Refused};
 pub use keys::files::TokenSources;
-pub use seal::{SEALED, seal, unseal};
+pub use seal::{SEALED, seal, seal_for, unseal, unseal_for};
 pub use signing::named_id;
 pub use stored::{StoredCredentials, StoredError, verify_stored};
 pub use verify_token::TokenRules;

@@ -9,6 +9,7 @@ pub(super) mod audit;
 mod line;
 pub(super) mod people;
 mod refusal;
+mod search;
 pub(super) mod server;
 pub mod shape;
 pub(super) mod subscribe;
@@ -269,6 +270,8 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::MessageExtend(extend) => timelines::grow::extend(shared, caller, extend),
         Request::MessageFinish(finish) => timelines::grow::finish(shared, caller, *finish),
         Request::MessageStop(stop) => timelines::grow::stop(shared, caller, stop),
+        Request::MessageSearch(asked) => search::messages(shared, caller, *asked),
+        Request::TimelineSearch(asked) => search::timelines(shared, caller, asked),
         Request::ReactionAdd(add) => timelines::marks::react(shared, caller, add).into(),
         Request::ReactionRemove(one) => timelines::marks::take_back(shared, caller, one).into(),
         Request::ReactionList(list) => timelines::marks::reactions_of(shared, caller, list),

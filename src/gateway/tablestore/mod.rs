@@ -79,7 +79,7 @@ impl std::fmt::Debug for Credential {
 /// What all requests share.
 pub(super) struct Tablestore {
     pub(super) tables: Tables,
-    searches: Searches,
+    pub(super) searches: Searches,
     credentials: HashMap<String, Credential>,
     instances: Vec<String>,
     refused_indirect: LogLimit,

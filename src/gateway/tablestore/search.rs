@@ -44,7 +44,9 @@ pub(super) async fn list(
         Some(name) => vec![searched(tables, name).await?],
         None => tables.searched().await?,
     };
-    let shown = tables.iter().filter(|table| shows(caller, &table.name));
+    // Those of virtual tables are the server's own.
+    let tables = tables.iter().filter(|table| !table.is_virtual());
+    let shown = tables.filter(|table| shows(caller, &table.name));
     let named = shown.flat_map(|table| {
         let indexes = table.search_indexes.iter();
         indexes.map(|index| NamedIndex {

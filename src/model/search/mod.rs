@@ -8,6 +8,7 @@ mod aggregate;
 mod ask;
 mod date;
 mod field;
+mod find;
 mod geo;
 mod invalid;
 mod query;
@@ -22,6 +23,11 @@ pub use ask::{Columns, Scan, Search, Total};
 use date::DateFormat;
 pub use date::DateFormats;
 pub use field::{Analyzer, Field, FieldType, KEYWORD_BYTES_MAX, Metric, VectorOptions};
+pub use find::{
+    FIND_LIMIT_MAX, FIND_TIMELINES_MAX, FIND_WHERE_MAX, FindOrder, FoundMessage, FoundPart,
+    FoundText, MESSAGE_INDEX, QUERY_BYTES_MAX, TIMELINE_INDEX, WHERE_BYTES_MAX, WHERE_NAMES_MAX,
+    fields, message_index, timeline_index,
+};
 pub use geo::{Point, StoredPoint, distance_m, is_inside};
 pub use invalid::InvalidSearch;
 pub use query::{

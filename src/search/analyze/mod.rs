@@ -6,6 +6,8 @@
 
 mod dictionary;
 
+use std::ops::Range;
+
 use tideline_model::search::Analyzer;
 
 /// A word and its place among the words of its text.
@@ -104,6 +106,25 @@ fn lowered<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<String> {
 }
 
 fn single_words(text: &str, case_sensitive: bool, delimit: bool) -> Vec<String> {
+    let spans = single_spans(text, case_sensitive, delimit).into_iter();
+    spans.map(|span| span.text).collect()
+}
+
+/// A word and where it is in its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) text: String,
+    pub(crate) at: Range<usize>,
+}
+
+/// The words of a text by the rules of `single_word` as they are without options, with their places in it.
+pub(crate) fn spans(text: &str) -> Vec<Span> {
+    let mut spans = single_spans(text, false, false);
+    spans.retain(|span| !span.text.is_empty() && span.text.len() <= WORD_BYTES_MAX);
+    spans
+}
+
+fn single_spans(text: &str, case_sensitive: bool, delimit: bool) -> Vec<Span> {
     #[derive(Clone, Copy, PartialEq)]
     enum Kind {
         Letter,
@@ -117,29 +138,45 @@ fn single_words(text: &str, case_sensitive: bool, delimit: bool) -> Vec<String> 
         one if one.is_alphanumeric() => Kind::Letter,
         _ => Kind::Between,
     };
-    let (mut words, mut word, mut last) = (Vec::new(), String::new(), Kind::Between);
-    for one in text.chars() {
+    let (mut words, mut word, mut begin, mut last) = (Vec::new(), String::new(), 0, Kind::Between);
+    for (at, one) in text.char_indices() {
         let now = kind(one);
         if (now != last || now == Kind::Alone) && !word.is_empty() {
-            words.push(std::mem::take(&mut word));
+            let text = std::mem::take(&mut word);
+            words.push(Span {
+                text,
+                at: begin..at,
+            });
         }
         last = now;
         if now == Kind::Between {
             continue;
+        }
+        if word.is_empty() {
+            begin = at;
         }
         match case_sensitive {
             true => word.push(one),
             false => word.extend(one.to_lowercase()),
         }
     }
-    words.push(word);
+    words.push(Span {
+        text: word,
+        at: begin..text.len(),
+    });
     words
 }
 
-/// Whether a character is a word by itself: Chinese, Japanese, Korean.
-fn is_alone(one: char) -> bool {
+/// Whether a character is a word by itself: Chinese, Japanese, Korean; and Thai, Lao, Khmer, Burmese, which have no
+/// spaces between words either.
+pub(crate) fn is_alone(one: char) -> bool {
     matches!(one,
-        '\u{1100}'..='\u{11ff}' // Hangul, letters
+        '\u{e01}'..='\u{e4e}' | '\u{e50}'..='\u{e59}' // Thai
+        | '\u{e81}'..='\u{edf}' // Lao
+        | '\u{1000}'..='\u{1049}' | '\u{1050}'..='\u{109f}' // Burmese
+        | '\u{1100}'..='\u{11ff}' // Hangul, letters
+        | '\u{1780}'..='\u{17d3}' | '\u{17e0}'..='\u{17e9}' // Khmer
+        | '\u{a9e0}'..='\u{a9fe}' | '\u{aa60}'..='\u{aa7f}' // Burmese, more of it
         | '\u{2e80}'..='\u{2fdf}' // radicals
         | '\u{3005}'..='\u{3007}'
         | '\u{3040}'..='\u{30ff}' // Hiragana, Katakana
@@ -211,6 +248,12 @@ mod tests {
                 &["한", "국", "어", "と", "カ", "ナ"],
             ),
             (single(false, false), " ,;", &[]),
+            (single(false, false), "น้ำ ok", &["น", "\u{e49}", "ำ", "ok"]),
+            (
+                single(false, false),
+                "ລາວខ្មမြ",
+                &["ລ", "າ", "ວ", "ខ", "\u{17d2}", "ម", "မ", "\u{103c}"],
+            ),
             (split("||"), "A b||c||", &["a b", "c"]),
             (
                 Analyzer::Split { delimiter: None },
@@ -222,6 +265,20 @@ mod tests {
             assert_eq!(texts(&found), expected, "{text}");
             assert_eq!(found, asked_words(&analyzer, text));
             assert!(found.iter().enumerate().all(|(at, word)| word.place == at));
+        }
+    }
+
+    #[test]
+    fn places_of_words_are_those_in_the_text() {
+        for text in ["Hello, World-9b", "", " a", "İx 中文, น้ำ", "a--b "] {
+            let spans = spans(text);
+            let words = words(&Analyzer::default(), text);
+            let of_spans: Vec<_> = spans.iter().map(|span| &*span.text).collect();
+            assert_eq!(of_spans, texts(&words), "{text}");
+            for span in &spans {
+                let whole = text[span.at.clone()].to_lowercase();
+                assert_eq!(whole, span.text);
+            }
         }
     }
 

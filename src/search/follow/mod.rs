@@ -7,6 +7,7 @@
 //! A partition is read so, turn by turn: a page of the rows that were there as of a view, then the log up to that view
 //! at least. In the other order a page would bring back what was changed meanwhile.
 
+mod floors;
 mod seen;
 mod sweep;
 mod turn;
@@ -33,6 +34,7 @@ use tideline_table::{Table, Tables};
 
 use crate::index::place::Place;
 use crate::index::{Broken, Index, remove};
+use floors::Floors;
 pub(crate) use seen::{Seen, Shown, Snapshot};
 pub(crate) use sweep::since;
 pub(crate) use writers::Writers;
@@ -120,6 +122,7 @@ struct Work {
     next_page: Instant,
     /// Set by a search that has failed.
     has_failed: Arc<AtomicBool>,
+    floors: Floors,
     /// While its writer may be open.
     turn: Option<OwnedSemaphorePermit>,
 }
@@ -261,6 +264,7 @@ impl Follower {
             written: now,
             next_page: now,
             has_failed: Arc::default(),
+            floors: Floors::default(),
             turn: None,
         };
         if !is_new {

@@ -36,6 +36,11 @@ impl Follower {
             return Ok(work);
         };
         let since_ms = since(&self.table, index, now_ms);
+        let now = now_ms.cast_signed();
+        if self.table.is_virtual() && tokio::task::block_in_place(|| work.index.has_expired(now))? {
+            self.may_write(&mut work).await?;
+            tokio::task::block_in_place(|| work.index.remove_expired(now))?;
+        }
         if work.place.is_swept(since_ms) {
             return Err(Halt::Anew("its rows live longer by now".to_owned()));
         }

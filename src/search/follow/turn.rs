@@ -3,7 +3,7 @@
 //! Owns: the order of the two. Promises: a partition's place is moved only after the rows that it speaks of are in.
 //! Must not: commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -139,7 +139,8 @@ impl Follower {
                 .tables
                 .changed_rows(&self.table, partition, behind, LOG_BYTES);
             let changed = changed.await?;
-            if faults::is_named("search_place_first") && !changed.keys.is_empty() {
+            let is_changed = !changed.keys.is_empty() || !changed.below.is_empty();
+            if faults::is_named("search_place_first") && is_changed {
                 // A control of the tests: the place is committed before the rows are in.
                 self.reached(work, partition, changed.position);
                 self.may_write(work).await?;
@@ -150,7 +151,12 @@ impl Follower {
                 // Rows are read as the definition has them that was there when they were written, or a later one.
                 self.refresh().await?;
             }
-            self.renew(work, changed.keys).await?;
+            self.lower(work, changed.below).await?;
+            let mut keys = changed.keys;
+            if self.table.is_virtual() {
+                keys.retain(|key| !is_own(&key[0]));
+            }
+            self.renew(work, keys).await?;
             behind = changed.position;
             self.reached(work, partition, behind);
             if changed.is_last || up_to.is_none_or(|up_to| behind >= up_to) {
@@ -179,6 +185,31 @@ impl Follower {
             let rows: Vec<Put> = rows.collect();
             self.put(work, &rows).await?;
             faults::reached("search_put");
+        }
+        Ok(())
+    }
+
+    /// Takes out what is gone with all lower numbers of its timeline: what was trimmed or deleted.
+    async fn lower(
+        &self,
+        work: &mut Work,
+        below: BTreeMap<KeyValue, Vec<KeyValue>>,
+    ) -> Result<(), Halt> {
+        if faults::is_named("search_keeps_what_is_below") {
+            return Ok(());
+        }
+        for (timeline, key) in below {
+            let (KeyValue::String(name), Some(KeyValue::Integer(number))) = (&timeline, key.get(1))
+            else {
+                continue;
+            };
+            if is_own(&timeline) || work.floors.has_lowered(name, *number) {
+                continue;
+            }
+            self.may_write(work).await?;
+            work.written = Instant::now();
+            tokio::task::block_in_place(|| work.index.remove_below(name, *number))?;
+            work.floors.lowered(name, *number);
         }
         Ok(())
     }
@@ -219,6 +250,11 @@ impl Follower {
     fn key(&self, key: &[KeyValue]) -> Vec<u8> {
         key_of(self.table.id, key).as_bytes().to_vec()
     }
+}
+
+/// Whether a timeline is one of the server's own, of which nothing is found.
+fn is_own(timeline: &KeyValue) -> bool {
+    matches!(timeline, KeyValue::String(name) if name.starts_with('$'))
 }
 
 /// Of a pause between two pages.

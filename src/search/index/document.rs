@@ -9,14 +9,14 @@ use tantivy::tokenizer::{PreTokenizedString, Token};
 use tideline_model::search::{FieldType, KEYWORD_BYTES_MAX, Point, StoredPoint};
 use tideline_model::{FoundRow, KeyColumn, ValueRef};
 
-use super::layout::{Layout, Placed};
+use super::layout::{Layout, Of, Placed};
 use crate::analyze::words;
 
 /// A longer text is not taken apart, nor are the texts of a row that are longer together.
 const TEXT_BYTES_MAX: usize = 2 << 20;
 /// What a value takes in memory, beside its text, and a word with it.
-const ITEM_BYTES: usize = 64;
-const WORD_BYTES: usize = 100;
+pub(super) const ITEM_BYTES: usize = 64;
+pub(super) const WORD_BYTES: usize = 100;
 /// Elements of a list beyond these are left out.
 const ELEMENTS_MAX: usize = 256;
 
@@ -31,13 +31,21 @@ pub(crate) enum Item {
 }
 
 impl Layout {
-    /// The document of a row with this encoded key, and about how many bytes it takes in memory.
+    /// The document of a row with this encoded key, and about how many bytes it takes in memory; `None` = the row is
+    /// not found by anything.
     pub(crate) fn document(
         &self,
         columns: &[KeyColumn],
         key: &[u8],
         row: &FoundRow,
-    ) -> (TantivyDocument, usize) {
+    ) -> Option<(TantivyDocument, usize)> {
+        match self.of {
+            Of::Rows => Some(self.row(columns, key, row)),
+            Of::Texts => self.texts(key, row),
+        }
+    }
+
+    fn row(&self, columns: &[KeyColumn], key: &[u8], row: &FoundRow) -> (TantivyDocument, usize) {
         let mut document = TantivyDocument::new();
         document.add_bytes(self.key, key);
         document.add_i64(self.version, newest(row));
@@ -233,7 +241,7 @@ mod tests {
                 key: Vec::new(),
                 cells: vec![cell],
             };
-            let (document, bytes) = layout.document(&[], b"key", &row);
+            let (document, bytes) = layout.row(&[], b"key", &row);
             assert_eq!(document.get_all(layout.has).count(), has, "{words} words");
             assert!(
                 (least..=2 * least + 1_000).contains(&bytes),

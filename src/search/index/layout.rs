@@ -17,7 +17,8 @@ use tantivy::schema::{
 };
 
 use tideline_model::search::{
-    Analyzer, DateFormats, Field, FieldType, InvalidSearch, SearchSchema,
+    Analyzer, DateFormats, Field, FieldType, InvalidSearch, MESSAGE_INDEX, SearchIndex,
+    SearchSchema, TIMELINE_INDEX,
 };
 
 /// The engine's tokenizer that takes a text as it is.
@@ -37,6 +38,16 @@ pub(crate) struct Layout {
     pub(crate) oldest: EngineField,
     pub(crate) has: EngineField,
     pub(crate) fields: Vec<Placed>,
+    pub(crate) of: Of,
+}
+
+/// What an index is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Rows of a table: a field is a column.
+    Rows,
+    /// All messages, or all timelines by their metas: see `message.rs`.
+    Texts,
 }
 
 /// A field and where it is.
@@ -86,7 +97,18 @@ impl Layout {
             oldest,
             has,
             fields,
+            of: Of::Rows,
         }
+    }
+
+    /// The layout of an index, also of one of the server's own.
+    pub(crate) fn of(index: &SearchIndex) -> Layout {
+        let of = match &*index.name {
+            MESSAGE_INDEX | TIMELINE_INDEX => Of::Texts,
+            _ => Of::Rows,
+        };
+        let layout = Layout::new(&index.schema);
+        Layout { of, ..layout }
     }
 
     /// A field by its name.

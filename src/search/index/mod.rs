@@ -6,14 +6,15 @@
 
 pub(crate) mod document;
 pub(crate) mod layout;
+pub(crate) mod message;
 pub(crate) mod place;
+mod remove;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tantivy::collector::Count;
 use tantivy::columnar::BytesColumn;
 use tantivy::directory::MmapDirectory;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
@@ -30,7 +31,7 @@ use tideline_base::ids::HistoryId;
 use tideline_model::search::SearchIndex;
 use tideline_model::{FoundRow, KeyColumn};
 
-use crate::query::{older, partly_older, term_of_key};
+use crate::query::{partly_older, term_of_key};
 use layout::{KEY, Layout};
 use place::{Bent, Place};
 
@@ -78,7 +79,7 @@ impl Index {
         definition: &SearchIndex,
         history: HistoryId,
     ) -> Result<(Index, Option<Place>), Broken> {
-        let layout = Arc::new(Layout::new(&definition.schema));
+        let layout = Arc::new(Layout::of(definition));
         let analyzers = layout.fields.iter().map(|placed| &placed.analyzer);
         analyzers.for_each(crate::analyze::load);
         let broken = |error: TantivyError| unopened(folder, error);
@@ -116,8 +117,9 @@ impl Index {
             self.is_changed = true;
             let writer = self.writer()?;
             writer.delete_term(term_of_key(&layout, key));
-            if let Some(row) = row {
-                let (document, bytes) = layout.document(columns, key, row);
+            let document = row.as_ref();
+            let document = document.and_then(|row| layout.document(columns, key, row));
+            if let Some((document, bytes)) = document {
                 let added = writer.add_document(document);
                 added.map_err(|error| why(&self.folder, error))?;
                 self.queued += bytes;
@@ -129,22 +131,6 @@ impl Index {
     /// Whether so much waits in the engine's queue that a commit should empty it.
     pub(crate) fn is_full(&self) -> bool {
         self.queued >= QUEUED_BYTES_MAX
-    }
-
-    /// Whether a row that is found has a newest version from before a time, ms since 1970.
-    pub(crate) fn has_older(&self, since_ms: i64) -> Result<bool, Broken> {
-        let found = self
-            .searcher()
-            .search(&older(&self.layout, since_ms), &Count);
-        Ok(found.map_err(|error| why(&self.folder, error))? > 0)
-    }
-
-    /// Takes out the rows that [`Index::has_older`] looks for.
-    pub(crate) fn remove_older(&mut self, since_ms: i64) -> Result<(), Broken> {
-        let query = older(&self.layout, since_ms);
-        self.is_changed = true;
-        let removed = self.writer()?.delete_query(query);
-        removed.map(drop).map_err(|error| why(&self.folder, error))
     }
 
     /// The encoded keys of rows of which some columns are from before a time, ms since 1970, and some are not; of so

@@ -136,6 +136,26 @@ pub(crate) fn living(
     Box::new(BooleanQuery::new(both))
 }
 
+/// Of what a query finds, only rows whose newest version is from this time on, and before that one, ms since 1970.
+pub(crate) fn within(
+    (layout, deadline): (&Layout, &Arc<Deadline>),
+    query: Compiled,
+    (from_ms, to_ms): (Option<i64>, Option<i64>),
+) -> Compiled {
+    if from_ms.is_none() && to_ms.is_none() {
+        return query;
+    }
+    let time = |ms: i64| Term::from_field_i64(layout.version, ms);
+    let between: Compiled = Box::new(Between {
+        column: VERSION.to_owned(),
+        from: from_ms.map_or(Bound::Unbounded, |ms| Bound::Included(time(ms))),
+        to: to_ms.map_or(Bound::Unbounded, |ms| Bound::Excluded(time(ms))),
+        deadline: Arc::clone(deadline),
+    });
+    let both = vec![(Occur::Must, query), (Occur::Must, constant(between, 0.0))];
+    Box::new(BooleanQuery::new(both))
+}
+
 /// Of what a query finds, the row with a key, with its score.
 pub(crate) fn with_key(layout: &Layout, query: Compiled, key: &[u8]) -> Compiled {
     let row = constant(of_term(term_of_key(layout, key)), 0.0);

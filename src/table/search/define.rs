@@ -76,11 +76,12 @@ impl Tables {
         Ok(())
     }
 
-    /// The tables that have search indexes.
+    /// The tables that have search indexes, those that layers above show here too.
     pub async fn searched(&self) -> Result<Vec<Arc<Table>>, Error> {
         let known = self.snapshot().await?;
         let searched = known
             .tables()
+            .chain(self.virtual_tables())
             .filter(|table| !table.search_indexes.is_empty());
         Ok(searched.cloned().collect())
     }

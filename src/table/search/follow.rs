@@ -3,7 +3,7 @@
 //! Owns: the two reads. Promises: a row that is read after a change was read is as of that change or a later one, also
 //! where its partition has been split or merged meanwhile. Must not: keep a place; the follower does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tideline_base::ids::{PartitionId, Position};
@@ -22,6 +22,9 @@ use crate::virtual_table::Touched;
 pub struct ChangedRows {
     /// Their keys, each once.
     pub keys: BTreeSet<Vec<KeyValue>>,
+    /// By first value: all rows with lower keys are gone, but for those of `keys` and of later changes. To be taken in
+    /// before `keys` are.
+    pub below: BTreeMap<KeyValue, Vec<KeyValue>>,
     /// Up to which position.
     pub position: Position,
     /// Whether there is nothing behind it.
@@ -37,6 +40,22 @@ pub struct RowNow<Rows> {
     pub row: Option<Rows>,
     /// How many bytes that counts.
     pub bytes: usize,
+}
+
+impl ChangedRows {
+    fn add(&mut self, touched: Touched) {
+        match touched {
+            Touched::Row(key) => {
+                self.keys.insert(key);
+            }
+            Touched::Below(key) => {
+                let highest = self.below.entry(key[0].clone()).or_default();
+                if *highest < key {
+                    *highest = key;
+                }
+            }
+        }
+    }
 }
 
 /// Rows of one read.
@@ -121,7 +140,9 @@ impl Tables {
                 return Ok(Err(Error::StreamTrimmed));
             }
             for batch in log.batches(behind, bytes_max)? {
-                changed.keys.extend(table.changed_keys(&batch)?);
+                for touched in table.touched(&batch)? {
+                    changed.add(touched);
+                }
                 changed.position = batch.position;
             }
             changed.is_last = changed.position >= end;

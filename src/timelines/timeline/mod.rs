@@ -72,12 +72,14 @@ pub use members::{
     memberships,
 };
 pub use read::admit_many::Roles;
+pub use read::at_numbers::Doors;
 pub use read::newest::{AskNewest, FeedKey, FeedMessage, Newest, Stretch};
 pub use read::position::{
     Admission, Changed, NONE_YET, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
 pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS, RELAYS};
+pub use rows::virtual_tables::{MESSAGE_TABLE, META_TABLE};
 pub use streams::{
     FORKS_MAX, Fork, Inherited, Life, NewStream, PRODUCERS_MAX, Producer, Stream, StreamAppend,
     StreamAppended, StreamRefused,

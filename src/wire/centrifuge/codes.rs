@@ -74,7 +74,7 @@ impl Code {
             | R::MessageIdConflict
             | R::MessageClosed
             | R::PartConflict => Code::BadRequest,
-            R::MethodNotFound | R::NotConfigured => Code::NotAvailable,
+            R::MethodNotFound | R::NotConfigured | R::SearchOff => Code::NotAvailable,
             R::InternalError
             | R::Busy
             | R::Unavailable

@@ -5,6 +5,7 @@
 //! not: keep a view while it waits for another.
 
 pub(super) mod admit_many;
+pub(super) mod at_numbers;
 pub(super) mod covered;
 pub(super) mod newest;
 pub(super) mod page;

@@ -35,6 +35,11 @@ use super::super::{Message, TimelineInfo, Timelines};
 use super::head::HeadRow;
 use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
 
+/// The name of the table of messages.
+pub const MESSAGE_TABLE: &str = "timeline_message";
+/// The name of the table of metas.
+pub const META_TABLE: &str = "timeline_meta";
+
 const TIMELINE_ID: &str = "timeline_id";
 const SEQUENCE_ID: &str = "sequence_id";
 
@@ -86,12 +91,12 @@ impl Timelines {
         let metas = Arc::new(MetaTable(self.clone(), all));
         vec![
             table(
-                (MESSAGES, "timeline_message"),
+                (MESSAGES, MESSAGE_TABLE),
                 &[text, number],
                 &MESSAGE_COLUMNS,
                 messages,
             ),
-            table((METAS, "timeline_meta"), &[text], &META_COLUMNS, metas),
+            table((METAS, META_TABLE), &[text], &META_COLUMNS, metas),
         ]
     }
 }

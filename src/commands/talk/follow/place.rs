@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::failure::Failure;
+use super::super::failure::Failure;
 
 /// Where to begin the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

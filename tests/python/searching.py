@@ -1,0 +1,89 @@
+"""What the suites of searches share: servers with an index of all messages, whole answers, and a plain search by hand.
+
+Owns: nothing. Promises: `grep` knows nothing of an index: it reads each text with regular expressions. Must not: be
+told what a server found.
+"""
+
+import pathlib
+import random
+import re
+
+from client import until
+
+SETTINGS = '[search]\nmessages = true\nwhere = ["topic", "n"]\n'
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHAT = ROOT.parent / "shared" / "data" / "ubuntu-irc"
+
+
+def pages(ask, method="message.search", limit=100, patience=200, **params):
+    """All pages of a search. `ask` calls a method."""
+    answers, after = [], {}
+    while len(answers) < patience:
+        page = ask(method, limit=limit, **params, **after)
+        assert set(page) <= {"messages", "timelines", "next", "behind"}, page
+        answers.append(page)
+        if "next" not in page:
+            return answers
+        after = {"after": page["next"]}
+    raise AssertionError(f"no end after {patience} pages")
+
+
+def found(ask, query=None, **params):
+    """All hits of a search that is not behind."""
+    asked = params if query is None else {**params, "query": query}
+    answers = pages(ask, **asked)
+    assert not any("behind" in page for page in answers), "the index is behind"
+    return [hit for page in answers for hit in page["messages"]]
+
+
+def places(hits):
+    """Which messages they are. None is found twice."""
+    all_of_them = [(hit["timeline"], hit["message"]["sequence"]) for hit in hits]
+    assert len(set(all_of_them)) == len(all_of_them), all_of_them
+    return set(all_of_them)
+
+
+def texts(hits):
+    return sorted(hit["message"]["entry"]["text"] for hit in hits)
+
+
+def timelines(ask, query=None, **params):
+    asked = params if query is None else {**params, "query": query}
+    return [one["timeline"] for page in pages(ask, "timeline.search", **asked) for one in page["timelines"]]
+
+
+def caught_up(ask):
+    """Waits until the index has all that there is."""
+    until(lambda: "behind" not in ask("message.search", query="x", limit=1), 60)
+
+
+def lines(count, seed):
+    """So many lines of a real chat; of the repository's pages where the chat is not there."""
+    folder, pattern = (CHAT, "*.raw.txt") if CHAT.is_dir() else (ROOT / "docs", "*.md")
+    files = sorted(folder.glob(pattern))
+    rng = random.Random(seed)
+    rng.shuffle(files)
+    got = []
+    for path in files:
+        whole = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
+        first = rng.randrange(max(1, len(whole) - count // 3))
+        got += whole[first : first + count // 3 + 1]
+        if len(got) >= count:
+            break
+    return got[:count]
+
+
+def words(text):
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def pattern(words, begins=False):
+    """Finds these words side by side; with `begins` the last may go on."""
+    middle = r"[\W_]+".join(re.escape(word) for word in words)
+    return re.compile(rf"(?<![^\W_]){middle}" + ("" if begins else r"(?![^\W_])"), re.I)
+
+
+def grep(corpus, *wanted, without=()):
+    """The places of the texts in which all patterns are, and none of `without`."""
+    has = lambda text: all(one.search(text) for one in wanted) and not any(one.search(text) for one in without)
+    return {place for place, text in corpus.items() if has(text)}
