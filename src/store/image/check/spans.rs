@@ -94,14 +94,17 @@ impl Seen {
     /// Reads a part.
     pub(super) fn of(reader: &PartReader<'_>, part: &Arc<Part>) -> Seen {
         let mut seen = Seen::none();
-        reader.trees.rows.walk(&mut |page| match page {
-            Err(_) => seen.is_broken = true,
-            Ok(page) if page.is_last() => {
-                for at in 0..page.count() {
-                    seen.take(reader, part, reader.row_at(page, at));
+        reader.trees.rows.walk(&mut |page| {
+            match page {
+                Err(_) => seen.is_broken = true,
+                Ok(page) if page.is_last() => {
+                    for at in 0..page.count() {
+                        seen.take(reader, part, reader.row_at(page, at));
+                    }
                 }
+                Ok(_) => {}
             }
-            Ok(_) => {}
+            true
         });
         if seen.is_broken {
             seen.breaks(part, successor(&part.last));

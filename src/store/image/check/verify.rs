@@ -213,9 +213,10 @@ impl<'t> Check<'t> {
             if let Err(error) = page {
                 self.tell(place, error.to_string());
             }
+            (self.goes_on)()
         });
         let mut rows = PartRows::default();
-        reader.trees.rows.walk_while(&mut |page| {
+        reader.trees.rows.walk(&mut |page| {
             match page {
                 Err(error) => {
                     self.tell(place, error.to_string());

@@ -293,16 +293,8 @@ impl Tree {
         self.pages.count().unwrap_or_default()
     }
 
-    /// Hands every page to `seen`, parents first, and goes on after one that does not pass.
-    pub(in super::super) fn walk(&self, seen: &mut dyn FnMut(Result<&Page, Error>)) {
-        self.walk_while(&mut |page| {
-            seen(page);
-            true
-        });
-    }
-
-    /// The same until `seen` says `false`.
-    pub(in super::super) fn walk_while(&self, seen: &mut dyn FnMut(Result<&Page, Error>) -> bool) {
+    /// Hands every page to `seen`, parents first, also those that do not pass, until it says `false`.
+    pub(in super::super) fn walk(&self, seen: &mut dyn FnMut(Result<&Page, Error>) -> bool) {
         if let Some(root) = self.root() {
             self.walk_from(root, seen);
         }
@@ -339,17 +331,22 @@ impl Tree {
     pub(in super::super) fn check(&self, seen: &mut dyn FnMut(&Page)) -> Result<(), Error> {
         let mut found = Ok(());
         let (mut branches, mut leaves, mut entries) = (0, 0, 0);
-        self.walk(&mut |page| match page {
-            Ok(page) => {
-                match page.kind {
-                    Kind::Branch => branches += 1,
-                    Kind::Leaf => (leaves, entries) = (leaves + 1, entries + page.count() as u64),
-                    Kind::Block => {}
+        self.walk(&mut |page| {
+            match page {
+                Ok(page) => {
+                    match page.kind {
+                        Kind::Branch => branches += 1,
+                        Kind::Leaf => {
+                            (leaves, entries) = (leaves + 1, entries + page.count() as u64)
+                        }
+                        Kind::Block => {}
+                    }
+                    seen(page);
                 }
-                seen(page);
+                Err(error) if found.is_ok() => found = Err(error),
+                Err(_) => {}
             }
-            Err(error) if found.is_ok() => found = Err(error),
-            Err(_) => {}
+            true
         });
         let record = &self.record;
         if found.is_ok()
