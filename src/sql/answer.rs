@@ -142,3 +142,14 @@ impl Answer {
         }
     }
 }
+
+impl Datum {
+    /// As a text.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Datum::String(text) => Some(text.clone()),
+            other => Some(format!("{other:?}")),
+        }
+    }
+}

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::{Caller, Outcome, Shared, Work};
+use crate::tablestore::Opening;
 use tideline_model::access::{Identity, Right, Rights, Who};
 use tideline_wire::{Failure, Method, Needs, Reply, Request};
 
@@ -118,7 +119,8 @@ pub(crate) fn who(identity: &Identity) -> String {
     }
 }
 
-/// What a call names: a timeline, a key, a user, a session; and whether it makes a timeline with members or settings.
+/// What a call names: a timeline, a key, a user, a session, a table; and whether it makes a timeline with members or
+/// settings, or a statement of SQL manages a table.
 fn named(request: &Request) -> (&str, bool) {
     let name = match request {
         Request::TimelineCreate(one) => {
@@ -126,6 +128,10 @@ fn named(request: &Request) -> (&str, bool) {
                 &one.timeline,
                 one.settings.is_some() || !one.members.is_empty(),
             );
+        }
+        Request::SqlQuery(one) => {
+            let manages = Opening::of(&one.statement).manages;
+            return (manages.unwrap_or_default(), manages.is_some());
         }
         Request::KeyCreate(one) => &one.name,
         Request::KeyRevoke(one) => &one.id,

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use super::super::Shared;
 use super::super::dispatch::audit::who;
 use super::row::Outcome;
+use super::sql::Opening;
 use tideline_model::access::Claim;
 use tideline_wire::tablestore::{Operation, Request};
 
@@ -28,7 +29,7 @@ impl Noted {
         operation: Operation,
         request: &Request,
     ) -> Option<Noted> {
-        let name = match request {
+        let name: &str = match request {
             Request::CreateTable(new) => &new.name,
             Request::UpdateTable(name, _)
             | Request::DeleteTable(name)
@@ -39,13 +40,14 @@ impl Noted {
             Request::CreateSearchIndex(new) => &new.of.table,
             Request::UpdateSearchIndex(change) => &change.of.table,
             Request::DeleteSearchIndex(of) => &of.table,
+            Request::Sql(asked) => Opening::of(&asked.statement).manages?,
             _ => return None,
         };
         Some(Noted {
             who: who(claim.identity()),
             from,
             method: operation.name(),
-            name: name.clone(),
+            name: name.to_owned(),
         })
     }
 
