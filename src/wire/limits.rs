@@ -35,7 +35,7 @@ pub struct Limits {
 }
 
 /// Bytes of a statement of SQL.
-pub const STATEMENT_BYTES_MAX: usize = 256 << 10;
+pub(crate) const STATEMENT_BYTES_MAX: usize = 256 << 10;
 
 impl Default for Limits {
     fn default() -> Limits {

@@ -86,7 +86,11 @@ impl Sql {
         let mut statements = Statements::default();
         let mut lines = io::stdin().lock().lines();
         loop {
-            let prompt = if statements.is_open() { "  -> " } else { "sql> " };
+            let prompt = if statements.is_open() {
+                "  -> "
+            } else {
+                "sql> "
+            };
             let _ = write!(io::stderr(), "{prompt}");
             let line = lines.next().transpose().map_err(unread)?;
             let is_last = line.is_none();

@@ -24,8 +24,9 @@ pub(super) fn table(answer: &Answer) -> Vec<String> {
     }
     let names = answer.columns.iter().map(|column| plain(&column.name));
     let mut cells: Vec<Vec<String>> = vec![names.collect()];
-    let row = |row: &Vec<Option<Box<RawValue>>>| row.iter().map(|value| text(value.as_deref()));
-    cells.extend(answer.rows.iter().map(|one| row(one).collect()));
+    for row in &answer.rows {
+        cells.push(row.iter().map(|value| text(value.as_deref())).collect());
+    }
     let mut widths = vec![0; answer.columns.len()];
     for row in &cells {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -34,12 +35,14 @@ pub(super) fn table(answer: &Answer) -> Vec<String> {
     }
     let is_number = |at: usize| matches!(&*answer.columns[at].kind, "integer" | "double");
     for (number, row) in cells.iter().enumerate() {
-        let padded = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| {
-            match is_number(at) && number > 0 {
-                true => format!("{cell:>width$}"),
-                false => format!("{cell:<width$}"),
-            }
-        });
+        let padded =
+            row.iter()
+                .zip(&widths)
+                .enumerate()
+                .map(|(at, (cell, &width))| match is_number(at) && number > 0 {
+                    true => format!("{cell:>width$}"),
+                    false => format!("{cell:<width$}"),
+                });
         let padded: Vec<_> = padded.collect();
         lines.push(format!(" {}", padded.join(" | ")).trim_end().to_owned());
         if number == 0 {
@@ -47,13 +50,18 @@ pub(super) fn table(answer: &Answer) -> Vec<String> {
             lines.push(rules.join("+"));
         }
     }
-    lines.push(format!("({})", counted(answer.rows.len() as u64, "row", "")));
+    lines.push(format!(
+        "({})",
+        counted(answer.rows.len() as u64, "row", "")
+    ));
     lines
 }
 
 fn counted(count: u64, what: &str, done: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural} {done}").trim_end().to_owned()
+    format!("{count} {what}{plural} {done}")
+        .trim_end()
+        .to_owned()
 }
 
 /// What the protocol has beside JSON's own values.

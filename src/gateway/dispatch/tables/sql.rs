@@ -10,10 +10,10 @@ use super::super::shape::size;
 use super::super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Outcome, Shared, Work};
 use super::table::refusal;
 use crate::tablestore::{Opening, run_sql};
-use tideline_model::{Entry, Value};
+use tideline_model::Value;
 use tideline_sql::{self as sql, ColumnKind, Datum, Refusal, StatementKind};
 use tideline_wire::tables::sql::{Answer, AnswerColumn, Kind, Query};
-use tideline_wire::{Failure, Limits, OneValue, Reason, Reply};
+use tideline_wire::{Entry, Failure, Limits, OneValue, Reason, Reply};
 
 pub(in super::super) fn query(shared: &Arc<Shared>, caller: &Caller, query: Query) -> Work {
     let is_read = Opening::of(&query.statement).is_read;
