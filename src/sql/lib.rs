@@ -20,5 +20,6 @@ mod write;
 
 pub use answer::{Answer, Column, ColumnKind, Datum, Scanned, StatementKind};
 pub use door::{Door, Need, Open};
+pub use parse::kind_of;
 pub use refusal::Refusal;
 pub use sql::Sql;

@@ -140,8 +140,9 @@ impl Datum {
         }
     }
 
-    /// As a text.
-    pub(crate) fn text(&self) -> Option<String> {
+    /// As a text, as MySQL shows it; NULL is none.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
         Some(match self {
             Datum::Null => return None,
             Datum::Long(number) => number.to_string(),

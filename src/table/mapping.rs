@@ -33,8 +33,10 @@ impl Tables {
         self.redefine_in(table, move |table, txn| {
             let mut others = catalog::all(txn)?;
             others.retain(|other| other.name != table.name);
-            let mut mappings = others.iter().chain([&*table]).flat_map(|of| &of.mappings);
-            let is_taken = mappings.any(|other| other.name == mapping.name);
+            let all = others.iter().chain([&*table]);
+            let is_taken = all
+                .flat_map(|of| &of.mappings)
+                .any(|other| other.name == mapping.name);
             let is_name = |other: &String| *other == mapping.name;
             if is_taken || others.iter().any(|other| other.names().any(is_name)) {
                 return Err(Error::Mapping(InvalidMapping::Exists(mapping.name)));

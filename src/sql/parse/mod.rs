@@ -12,10 +12,13 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use crate::answer::StatementKind;
 use crate::refusal::Refusal;
 pub(crate) use define::{Definition, NewColumn, engine};
 use tokens::{Tokens, is_word};
 
+/// In so many bytes a statement says what it is.
+const KIND_BYTES: usize = 1 << 10;
 /// Bytes of a statement.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 /// Words, operators and values.
@@ -92,6 +95,52 @@ pub(crate) fn parse(text: &str) -> Result<Statement, Refusal> {
             Refusal::unsupported(format!("the statement {name}"))
         }
     }
+}
+
+/// What a statement is, by its first words; `None` = none that is known, or one that can't be read. Of a statement of
+/// one table that is changed also its name.
+#[must_use]
+pub fn kind_of(text: &str) -> Option<(StatementKind, Option<String>)> {
+    // Its first words are there whatever comes behind.
+    let mut end = text.len().min(KIND_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut tokens = Vec::new();
+    let dialect = MySqlDialect {};
+    let mut tokenizer = Tokenizer::new(&dialect, &text[..end]);
+    // A text that is cut has words before its end.
+    let _ = tokenizer.tokenize_with_location_into_buf(&mut tokens);
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    let mut tokens = Tokens::new(&tokens);
+    if tokens.word("show") {
+        tokens.word("full");
+        let kind = match tokens.peek()? {
+            token if is_word(token, "tables") => StatementKind::ShowTables,
+            token if is_word(token, "columns") || is_word(token, "fields") => {
+                StatementKind::DescribeTable
+            }
+            _ => StatementKind::ShowIndex,
+        };
+        return Some((kind, None));
+    }
+    let kinds: [(&str, StatementKind, &[&[&str]]); 9] = [
+        ("select", StatementKind::Select, &[]),
+        ("desc", StatementKind::DescribeTable, &[]),
+        ("describe", StatementKind::DescribeTable, &[]),
+        ("insert", StatementKind::Insert, &[&["into"]]),
+        ("update", StatementKind::Update, &[]),
+        ("delete", StatementKind::Delete, &[&["from"]]),
+        ("create", StatementKind::CreateTable, &[&["table"], &["if", "not", "exists"]]),
+        ("alter", StatementKind::AlterTable, &[&["table"]]),
+        ("drop", StatementKind::DropTable, &[&["mapping"], &["table"], &["if", "exists"]]),
+    ];
+    let (_, kind, words) = kinds.iter().find(|(name, ..)| tokens.word(name))?;
+    for words in *words {
+        tokens.words(words);
+    }
+    let named = if kind.is_read() { None } else { tokens.table().ok() };
+    Some((*kind, named))
 }
 
 /// Refuses what would make a tree too large, or too deep to be walked and dropped.
