@@ -5,11 +5,21 @@
 //! (the caller's [`Door`] does), or know a wire. Alone names sqlparser.
 
 mod answer;
+mod define;
 mod door;
+mod expr;
+mod functions;
+mod moment;
+mod parse;
+mod plan;
 mod refusal;
+mod run;
 mod sql;
+mod value;
+mod write;
 
 pub use answer::{Answer, Column, ColumnKind, Datum, Scanned, StatementKind};
 pub use door::{Door, Need, Open};
+pub use parse::kind_of;
 pub use refusal::Refusal;
 pub use sql::Sql;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use tideline_model::Error;
+use tideline_model::{Error, InvalidMapping};
 
 /// See the top.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,7 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Refusal {
         match error {
             Error::Busy => Refusal::Busy,
+            Error::Mapping(why) => Refusal::Invalid(text_of(&why)),
             error => Refusal::Table(error),
         }
     }
@@ -83,5 +84,23 @@ impl fmt::Display for Refusal {
             Refusal::RowExists => out.write_str("a row with this primary key exists"),
             Refusal::Table(error) => write!(out, "{error:?}"),
         }
+    }
+}
+
+fn text_of(why: &InvalidMapping) -> String {
+    match why {
+        InvalidMapping::Exists(name) => format!("Table '{name}' already exists"),
+        InvalidMapping::Missing(name) => format!("mapping table [{name}] does not exist"),
+        InvalidMapping::Quota(most) => format!("a table has at most {most} mapping tables"),
+        InvalidMapping::ColumnCount(most) => format!("a mapping table has 1 to {most} columns"),
+        InvalidMapping::DuplicateColumn(name) => format!("Duplicate column name '{name}'"),
+        InvalidMapping::NoColumn(name) => format!("Unknown column '{name}'"),
+        InvalidMapping::KeyColumn(name) => {
+            format!("column '{name}' of the primary key is missing, or is of another type")
+        }
+        InvalidMapping::KeyColumnStays(name) => {
+            format!("column '{name}' of the primary key stays")
+        }
+        InvalidMapping::NoIndex(name) => format!("search index [{name}] does not exist"),
     }
 }
