@@ -142,14 +142,3 @@ impl Answer {
         }
     }
 }
-
-impl Datum {
-    /// As a text.
-    #[must_use]
-    pub fn text(&self) -> Option<String> {
-        match self {
-            Datum::String(text) => Some(text.clone()),
-            other => Some(format!("{other:?}")),
-        }
-    }
-}

