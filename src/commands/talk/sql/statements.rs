@@ -69,7 +69,9 @@ impl Statements {
                 self.began.get_or_insert(self.lines);
             }
             self.held.push(at);
-            self.held.extend(letters.next().filter(|_| escapes));
+            if escapes {
+                self.held.extend(letters.next());
+            }
         }
         match self.began {
             // Lines count from the one with the first word.

@@ -10,7 +10,7 @@ use super::super::shape::size;
 use super::super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Outcome, Shared, Work};
 use super::table::refusal;
 use crate::tablestore::{Opening, run_sql};
-use tideline_model::Value;
+use tideline_model::{Value, json_text_bytes};
 use tideline_sql::{self as sql, ColumnKind, Datum, Refusal, StatementKind};
 use tideline_wire::tables::sql::{Answer, AnswerColumn, Kind, Query};
 use tideline_wire::{Entry, Failure, Limits, OneValue, Reason, Reply};
@@ -34,7 +34,7 @@ fn shown(limits: &Limits, answer: sql::Answer) -> Outcome {
     let columns: Vec<_> = answer.columns.into_iter().map(column).collect();
     let names = columns
         .iter()
-        .map(|column| 6 * column.name.len() + COLUMN_BYTES);
+        .map(|column| json_text_bytes(&column.name) + COLUMN_BYTES);
     let room = size(limits.outbound_frame_bytes_max).checked_sub(ENVELOPE_BYTES);
     let room = room.and_then(|room| room.checked_sub(names.sum()));
     let Some(mut room) = room else {
