@@ -131,15 +131,27 @@ pub fn kind_of(text: &str) -> Option<(StatementKind, Option<String>)> {
         ("insert", StatementKind::Insert, &[&["into"]]),
         ("update", StatementKind::Update, &[]),
         ("delete", StatementKind::Delete, &[&["from"]]),
-        ("create", StatementKind::CreateTable, &[&["table"], &["if", "not", "exists"]]),
+        (
+            "create",
+            StatementKind::CreateTable,
+            &[&["table"], &["if", "not", "exists"]],
+        ),
         ("alter", StatementKind::AlterTable, &[&["table"]]),
-        ("drop", StatementKind::DropTable, &[&["mapping"], &["table"], &["if", "exists"]]),
+        (
+            "drop",
+            StatementKind::DropTable,
+            &[&["mapping"], &["table"], &["if", "exists"]],
+        ),
     ];
     let (_, kind, words) = kinds.iter().find(|(name, ..)| tokens.word(name))?;
     for words in *words {
         tokens.words(words);
     }
-    let named = if kind.is_read() { None } else { tokens.table().ok() };
+    let named = if kind.is_read() {
+        None
+    } else {
+        tokens.table().ok()
+    };
     Some((*kind, named))
 }
 

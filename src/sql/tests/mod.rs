@@ -1,0 +1,4 @@
+//! Statements on tables of a directory.
+
+mod bed;
+mod statements;
