@@ -18,6 +18,9 @@ mod sql;
 mod value;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use answer::{Answer, Column, ColumnKind, Datum, Scanned, StatementKind};
 pub use door::{Door, Need, Open};
 pub use parse::kind_of;
