@@ -28,6 +28,7 @@ pub struct SqlQuery {
 impl SqlQuery {
     pub(super) fn from_body(body: Bytes) -> Result<SqlQuery, Failure> {
         let message = proto::SqlQueryRequest::decode(body)?;
+        let statement = message.query.ok_or_else(missing)?;
         // Without a version the original's is the oldest, which no SDK asks for.
         if message.version != Some(proto::SqlPayloadVersion::SqlFlatBuffers.into()) {
             return Err(Failure::with(
@@ -40,7 +41,7 @@ impl SqlQuery {
             return Err(Failure::with(Code::UnsupportedOperation, text));
         }
         Ok(SqlQuery {
-            statement: message.query.ok_or_else(missing)?,
+            statement,
             knows_times: message.sql_version.unwrap_or(0) >= 1,
         })
     }
