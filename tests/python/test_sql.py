@@ -296,14 +296,14 @@ def test_the_command(server, native):
     piped = f"-- two; statements\nSELECT k, i, b\nFROM {name};\n\nSELECT 'a;b' AS t"
     done = tideline(server, "sql", "--text", "-", input=piped)
     assert done.out.splitlines() == [
-        " k          | i   | b",
-        "------------+-----+--------",
-        " a          |   5 | NULL",
-        " b\\u{1b}[2J | -12 | 0x01ff",
+        "| k          | i   | b      |",
+        "|------------|-----|--------|",
+        "| a          |   5 | NULL   |",
+        "| b\\u{1b}[2J | -12 | 0x01ff |",
         "(2 rows)",
-        " t",
-        "-----",
-        " a;b",
+        "| t   |",
+        "|-----|",
+        "| a;b |",
         "(1 row)",
     ], done.out
     assert works(server, "sql", input=f"SELECT i FROM {name} WHERE k = 'a'")[0]["rows"] == [[5]]

@@ -44,10 +44,10 @@ pub(super) fn table(answer: &Answer) -> Vec<String> {
                     false => format!("{cell:<width$}"),
                 });
         let padded: Vec<_> = padded.collect();
-        lines.push(format!(" {}", padded.join(" | ")).trim_end().to_owned());
+        lines.push(format!("| {} |", padded.join(" | ")));
         if number == 0 {
             let rules: Vec<_> = widths.iter().map(|width| "-".repeat(width + 2)).collect();
-            lines.push(rules.join("+"));
+            lines.push(format!("|{}|", rules.join("|")));
         }
     }
     lines.push(format!(
@@ -105,10 +105,10 @@ mod tests {
         let answer = r#"{"columns": [{"name": "n", "type": "integer"}, {"name": "of", "type": "string"},
             {"name": "b", "type": "binary"}], "rows": [[1, "one\n", {"$binary": "aGk="}], [-10, null, null]]}"#;
         let expected = [
-            " n   | of    | b",
-            "-----+-------+--------",
-            "   1 | one\\n | 0x6869",
-            " -10 | NULL  | NULL",
+            "| n   | of    | b      |",
+            "|-----|-------|--------|",
+            "|   1 | one\\n | 0x6869 |",
+            "| -10 | NULL  | NULL   |",
             "(2 rows)",
         ];
         assert_eq!(lines(answer), expected);
