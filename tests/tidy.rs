@@ -118,6 +118,7 @@ const CRATES: &[&str] = &[
     "src/store",
     "src/table",
     "src/search",
+    "src/sql",
     "src/timelines",
     "src/wire",
     "src/gateway",

@@ -1142,6 +1142,17 @@ export type SessionPosition = {
   "timeline": string;
 };
 
+/** A column of an answer. */
+export type SqlColumn = {
+  /** Its alias, or its text as it was written. */
+  "name": string;
+  /** What its values are. */
+  "type": SqlType;
+};
+
+/** The type of a column of an answer. */
+export type SqlType = ("integer" | "double" | "boolean" | "string" | "binary" | "datetime" | "date" | "time");
+
 /** A change. Ignore kinds that you don't know. */
 export type StreamChange = (PushMessage & {
   "kind": "message";
@@ -2759,6 +2770,23 @@ export interface Methods {
     result: {
       /** Its primary key, with what the server has numbered. */
       "key": Cells;
+    };
+  };
+  /** Do a statement of SQL on tables */
+  "sql.query": {
+    params: {
+      /** The statement, in MySQL's dialect; a `;` may end it. */
+      "statement": string;
+    };
+    result: {
+      /** How many rows of a table were written; absent = the statement writes none by its kind. */
+      "affected"?: number | null;
+      /** In the order of the statement; two may have one name. None = the statement has no rows by its kind. */
+      "columns": Array<SqlColumn>;
+      /** The last rows did not fit into the answer: ask for fewer at a time. */
+      "cut"?: boolean;
+      /** As many values in each as there are columns; `null` = NULL. */
+      "rows": Array<Array<(Scalar | null)>>;
     };
   };
   /** List the partitions, what they do, and how far a change of them is */

@@ -4,7 +4,7 @@
 //! nothing was written. Must not: know texts or status codes; `wire/tablestore/refusal.rs` makes those.
 
 use super::search::InvalidSearch;
-use super::{Existence, KeyType, KeyValue, TooCostly};
+use super::{Existence, InvalidMapping, KeyType, KeyValue, TooCostly};
 
 /// Why a call on tables was refused.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,6 +90,8 @@ pub enum Error {
     IndexRowTooLarge,
     /// A search index, or a search in one, is not as it can be.
     Search(InvalidSearch),
+    /// A mapping of the table for SQL is not as it can be.
+    Mapping(InvalidMapping),
     /// Not as many primary key columns as the table has.
     KeySize {
         /// As given.

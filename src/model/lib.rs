@@ -32,6 +32,9 @@ mod write;
 pub use check::{KeyUse, NO_CONTROL, check_column_name, check_table_name, check_version};
 pub use definition::defined::{ColumnType, DefinedColumn};
 pub use definition::index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
+pub use definition::mapping::{
+    InvalidMapping, MAPPED_COLUMNS_MAX, MAPPINGS_MAX, MappedColumn, Mapping, MappingOptions,
+};
 pub use definition::options::{OptionsUpdate, TableOptions};
 pub use definition::{
     Definition, NewTable, TableUpdate, Throughput, check_defined_columns, check_key_columns,

@@ -12,6 +12,7 @@ mod format;
 #[cfg(feature = "faults")]
 pub mod fuzz;
 mod index;
+mod mapping;
 mod memory;
 mod read;
 mod rows;
@@ -39,6 +40,7 @@ pub use format::key::{Key, split_key};
 pub use format::primary_key::{decode as key_values, key_of};
 pub use format::row::{Row, RowWriter};
 pub use index::{Backfill, Indexed, verify_indexes};
+pub use mapping::MappingChange;
 pub use memory::{Kept, Looked, Mark, Memory};
 pub use read::Got;
 pub use read::export::Exported;

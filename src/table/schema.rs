@@ -111,6 +111,7 @@ impl Table {
                         .collect(),
                     indexes: Vec::new(),
                     search_indexes: Vec::new(),
+                    mappings: Vec::new(),
                     local_transactions: false,
                     stream: None,
                     ..definition.clone()

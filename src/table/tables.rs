@@ -119,6 +119,7 @@ impl Tables {
                 defined_columns: new.defined_columns,
                 indexes: Vec::new(),
                 search_indexes: Vec::new(),
+                mappings: Vec::new(),
                 options: new.options,
                 local_transactions: new.local_transactions,
                 reserved: new.reserved,
@@ -380,7 +381,6 @@ impl Tables {
 pub(super) fn check_names(txn: &Txn<'_>, table: &Definition) -> Result<(), Error> {
     let mut all = catalog::all(txn)?;
     all.retain(|other| other.name != table.name);
-    // Where its own name is taken, it is by a table of the same name or by an index.
     if catalog::find(txn, &table.name)?.is_some_and(|known| known.id != table.id) {
         return Err(Error::TableExists);
     }

@@ -34,6 +34,9 @@ pub struct Limits {
     pub json_depth_max: u64,
 }
 
+/// Bytes of a statement of SQL.
+pub(crate) const STATEMENT_BYTES_MAX: usize = 256 << 10;
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits::DEFAULT

@@ -17,7 +17,7 @@ use super::people::{conversation, feed, position, receipt};
 use super::search;
 use super::server;
 use super::server::{backup, key, log, partition, session, sessions, webhook};
-use super::tables::{row, stream, table};
+use super::tables::{row, sql, stream, table};
 use super::timelines::{member, prefixes, readers, signal, sync, timeline};
 use tideline_model::access::{Right, Rights};
 
@@ -203,6 +203,8 @@ methods! {
         "row.range", answers, Any[TablesRead], "Read a range of a table's rows";
     RowPut(row::Put) -> row::Stored,
         "row.put", extends, Any[TablesWrite], "Put a row into a table";
+    SqlQuery(sql::Query) -> sql::Answer,
+        "sql.query", shortens, Any[TablesRead, TablesWrite, TablesManage], "Do a statement of SQL on tables";
     PartitionList(partition::List) -> partition::Listed,
         "partition.list", answers, Server[Observe], "List the partitions, what they do, and how far a change of them is";
     PartitionSplit(partition::Split) -> partition::Begun,

@@ -22,7 +22,7 @@ use tideline::wire::people::{conversation, feed, position, receipt};
 use tideline::wire::schema::schemas;
 use tideline::wire::server::{backup, key, log, partition, session, sessions, webhook};
 use tideline::wire::tables::changes::Change;
-use tideline::wire::tables::{row, stream, table};
+use tideline::wire::tables::{row, sql, stream, table};
 use tideline::wire::timelines::{member, prefixes, readers, signal, sync, timeline};
 use tideline::wire::{
     Actual, Closed, Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request,
@@ -293,6 +293,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "row.get" => Reply::RowGet(of::<row::Got>(result)),
         "row.range" => Reply::RowRange(of::<row::Page>(result)),
         "row.put" => Reply::RowPut(of::<row::Stored>(result)),
+        "sql.query" => Reply::SqlQuery(of::<sql::Answer>(result)),
         "partition.list" => Reply::PartitionList(of::<partition::Listed>(result)),
         "partition.split" => Reply::PartitionSplit(of::<partition::Begun>(result)),
         "partition.merge" => Reply::PartitionMerge(of::<partition::Begun>(result)),

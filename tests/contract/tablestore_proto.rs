@@ -28,6 +28,7 @@ fn the_rust_is_as_the_messages_make_it() {
             "filter.proto",
             "stream.proto",
             "search.proto",
+            "sql.proto",
         ],
         [&schemas],
     );

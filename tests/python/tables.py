@@ -8,6 +8,9 @@ import hashlib
 import hmac
 import time
 
+# Types of key columns.
+INTEGER, STRING, BINARY = 1, 2, 3
+
 
 def signed(server, operation, key_id, secret, body=b""):
     """A signed request to Tablestore's API: status, headers and body."""
@@ -43,8 +46,13 @@ def search_for_all(table, index):
 
 def one_key_table(name):
     """The parameters of CreateTable, with one key column `id` of text."""
-    column = field(1, b"id") + bytes([2 << 3, 2])
-    meta = field(1, name.encode()) + field(2, column)
+    return a_table(name, id=STRING)
+
+
+def a_table(name, **key):
+    """The parameters of CreateTable, with these key columns and their types."""
+    columns = b"".join(field(2, field(1, column.encode()) + bytes([2 << 3, kind])) for column, kind in key.items())
+    meta = field(1, name.encode()) + columns
     throughput = field(1, bytes([1 << 3, 0, 2 << 3, 0]))
     forever = bytes([1 << 3]) + b"\xff" * 9 + b"\x01"
     return field(1, meta) + field(2, throughput) + field(3, forever + bytes([2 << 3, 1]))

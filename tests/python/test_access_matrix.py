@@ -169,7 +169,7 @@ backup.cancel backup.start backup.status
 conversation.count conversation.direct conversation.list conversation.sync feed.following feed.range key.create key.list
 key.revoke log.tail message.search partition.list partition.merge partition.split ping position.list position.remove row.get row.put
 row.range rpc.discover server.history server.status session.close session.get session.list session.open session.renew
-session.revoke session.ticket stream.close stream.commit stream.cursors stream.forget stream.open table.get table.list timeline.list
+session.revoke session.ticket sql.query stream.close stream.commit stream.cursors stream.forget stream.open table.get table.list timeline.list
 timeline.prefixes timeline.search webhook.dead webhook.list webhook.replay
 """.split()
 # What is one's own, whether the timeline is there or not; and what is not there is not deleted.

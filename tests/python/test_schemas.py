@@ -32,6 +32,7 @@ EXCEPTIONS = [
     ("partitions that are there", "partition|with", ""),
     ("places in messages that grow are for who follows their parts", "open", "only with parts"),
     ("the columns of the table's key", "", "key lacks|leave the last|is not within|must be an? "),
+    ("a statement of SQL is more than a text", "statement", ""),
 ]
 
 

@@ -165,6 +165,15 @@ def rows(name, context):
     return [], calls, [call("row.get", table=context.table, key={"id": name})]
 
 
+def statements(name, context):
+    ask = lambda statement: call("sql.query", statement=statement.format(table=context.table, key=f"id = '{name}'", name=name))
+    made = ask("CREATE TABLE IF NOT EXISTS {table} (id VARCHAR(1024), n BIGINT, PRIMARY KEY(id))")
+    insert = "INSERT INTO {table} (id, n) VALUES ('{name}', 0)"
+    change = "UPDATE {table} SET n = %d WHERE {key}"
+    calls = [ask(insert), *[ask(change % number) for number in range(1, MANY)], ask("DELETE FROM {table} WHERE {key}"), ask(insert), ask(insert)]
+    return [made], calls, [call("row.get", table=context.table, key={"id": name})]
+
+
 def keys(name, context):
     revoke = call("key.revoke", id=context.spare.pop())
     return [], [revoke, revoke, call("key.create", name=name, rights=[])], []
@@ -231,6 +240,7 @@ STORIES = {
     cursors: ["stream.commit"],
     cursors_forgotten: ["stream.forget"],
     rows: ["row.put"],
+    statements: ["sql.query"],
     keys: ["key.create", "key.revoke"],
     tokens_taken_back: ["session.revoke"],
     of_session: ["session.open", "session.renew", "session.ticket", "session.close"],

@@ -21,12 +21,15 @@ fn official_sdks() {
     let modules = node.modules("tablestore-modules", &folder);
     // Whether the binary ends where test_indexes.py wants it to.
     let faults = if cfg!(feature = "faults") { "1" } else { "0" };
+    // Where the tests are kept that come with the SDKs.
+    let suites = concat!(env!("CARGO_TARGET_TMPDIR"), "/tablestore-official");
     python.run_suite(
         "tablestore",
         &[
             ("TIDELINE_FAULTS", OsStr::new(faults)),
             ("TIDELINE_NODE", node.binary.as_os_str()),
             ("NODE_PATH", modules.as_os_str()),
+            ("TIDELINE_SUITES", OsStr::new(suites)),
         ],
     );
 }

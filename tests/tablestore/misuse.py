@@ -385,6 +385,11 @@ def message_searches(misuse, goes_on):
     again(goes_on, misuse.session, hold, count=2, pause=0)
 
 
+def statements(misuse, goes_on):
+    """Joins of a table with itself, each row with each."""
+    repeated(misuse, goes_on, 64, "SQLQuery", f"SELECT COUNT(*) FROM {misuse.table} a JOIN {misuse.table} b ON a.k <> b.k")
+
+
 def scans(misuse, goes_on):
     """Sessions of scans that nobody goes on with."""
     client = misuse.tables()
@@ -416,7 +421,7 @@ ATTACKS = {
     "tablestore_costly_reads_max": [expressions],
     "tablestore_transactions_max": [transactions],
     "tablestore_transaction_bytes_max": [transaction_writes],
-    "searches_max": [searches],
+    "searches_max": [searches, statements],
     "message_searches_max": [message_searches],
     "search_memory_bytes_max": [large_searches],
     "search_scans_max": [scans],
@@ -431,6 +436,7 @@ HOLDS = {
     "log.tail": "watched_timelines_max",
     "subscribe": "watched_timelines_max",
     "session.ticket": "tickets_max",
+    "sql.query": "searches_max",
 }
 # Those that are over with their answer. stream.open is among them: a connection has 16 streams, for back ends only.
 HOLD_NOTHING = """

@@ -22,6 +22,7 @@ STATUS = {
     "OTSParameterInvalid": 400,
     "OTSInvalidPK": 400,
     "OTSMetaNotMatch": 400,
+    "OTSUnsupportOperation": 400,
     "OTSSessionExpired": 400,
     "OTSDataOutOfRange": 400,
     "OTSSessionNotExist": 400,

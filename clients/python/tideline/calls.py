@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Awaitable, Callable, List, Literal
 
-from .shapes import (AttributesPatch, Backup, BackupCancelResult, BackupStatusResult, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageExtendResult, MessageFinishResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageStopResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, RpcDiscoverResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, SessionTicketResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
+from .shapes import (AttributesPatch, Backup, BackupCancelResult, BackupStatusResult, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageExtendResult, MessageFinishResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageStopResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, RpcDiscoverResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, SessionTicketResult, Settings, SettingsPatch, SqlQueryResult, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
 
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -369,6 +369,14 @@ class RowCalls(Space):
         return await self._call("row.put", _given({"columns": columns, "key": key, "table": table, "expect": expect}))
 
 
+class SqlCalls(Space):
+    """`sql.…`."""
+
+    async def query(self, statement: str) -> SqlQueryResult:
+        """Do a statement of SQL on tables."""
+        return await self._call("sql.query", _given({"statement": statement}))
+
+
 class PartitionCalls(Space):
     """`partition.…`."""
 
@@ -459,6 +467,7 @@ class Calls(Space):
         self.webhook = WebhookCalls(call)
         self.table = TableCalls(call)
         self.row = RowCalls(call)
+        self.sql = SqlCalls(call)
         self.partition = PartitionCalls(call)
         self.backup = BackupCalls(call)
         self.server = ServerCalls(call)

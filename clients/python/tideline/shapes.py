@@ -1103,6 +1103,25 @@ class RowPutResult(TypedDict):
     key: dict[str, Any]
 
 
+class _SqlQueryResult(TypedDict):
+    columns: list[SqlColumn]
+    rows: list[list[Any]]
+
+
+class SqlQueryResult(_SqlQueryResult, total=False):
+    """What a statement answers."""
+
+    affected: int
+    cut: bool
+
+
+class SqlColumn(TypedDict):
+    """A column of an answer."""
+
+    name: str
+    type: Literal['integer'] | Literal['double'] | Literal['boolean'] | Literal['string'] | Literal['binary'] | Literal['datetime'] | Literal['date'] | Literal['time']
+
+
 class _PartitionListResult(TypedDict):
     partitions: list[Partition]
 

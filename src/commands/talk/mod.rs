@@ -1,4 +1,4 @@
-//! `tideline send`, `follow`, `history`, `search`, `call`, `timelines`, `conversations`, `ready`: what people and
+//! `tideline send`, `follow`, `history`, `search`, `call`, `sql`, `timelines`, `conversations`, `ready`: what people and
 //! scripts ask of a running server, from a terminal or in a pipe.
 //!
 //! Owns: these commands, their output and exit codes. Promises: a message is sent once, however often it has to be
@@ -23,6 +23,7 @@ mod screen;
 mod search;
 mod send;
 mod session;
+mod sql;
 
 pub(super) use address::At;
 pub(super) use failure::{Failure, Refusal};
@@ -51,6 +52,10 @@ pub enum TalkCommand {
     ///
     /// The result is printed as it comes. docs/API.md has all methods.
     Call(call::Call),
+    /// Do statements of SQL on tables
+    ///
+    /// One, or those of standard input, each up to a `;`. docs/SQL.md says which there are.
+    Sql(sql::Sql),
     /// List timelines by ID.
     Timelines(lists::Timelines),
     /// List a user's conversations, with what is unread.
@@ -76,6 +81,7 @@ pub fn talk(what: TalkCommand) -> ExitCode {
                 TalkCommand::History(history) => history.run().await,
                 TalkCommand::Search(search) => search.run().await,
                 TalkCommand::Call(call) => call.run().await,
+                TalkCommand::Sql(sql) => sql.run().await,
                 TalkCommand::Timelines(timelines) => timelines.run().await,
                 TalkCommand::Conversations(conversations) => conversations.run().await,
                 TalkCommand::Ready(ready) => ready.run().await,

@@ -5,12 +5,14 @@
 //! is answered; of one caller's calls that were refused or have done nothing, so many a minute, and how many others;
 //! none where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
 use super::{Caller, Outcome, Shared, Work};
+use crate::tablestore::Opening;
 use tideline_model::access::{Identity, Right, Rights, Who};
 use tideline_wire::{Failure, Method, Needs, Reply, Request};
 
@@ -50,7 +52,7 @@ impl Noted {
             from: caller.address,
             session: caller.live.as_ref().map(|live| live.id.clone()),
             method,
-            name: name.to_owned(),
+            name: name.into_owned(),
         })
     }
 
@@ -118,14 +120,20 @@ pub(crate) fn who(identity: &Identity) -> String {
     }
 }
 
-/// What a call names: a timeline, a key, a user, a session; and whether it makes a timeline with members or settings.
-fn named(request: &Request) -> (&str, bool) {
+/// What a call names: a timeline, a key, a user, a session, a table; and whether it makes a timeline with members or
+/// settings, or a statement of SQL manages a table.
+fn named(request: &Request) -> (Cow<'_, str>, bool) {
     let name = match request {
         Request::TimelineCreate(one) => {
             return (
-                &one.timeline,
+                Cow::from(&one.timeline),
                 one.settings.is_some() || !one.members.is_empty(),
             );
+        }
+        Request::SqlQuery(one) => {
+            let manages = Opening::of(&one.statement).manages;
+            let is_noted = manages.is_some();
+            return (manages.unwrap_or_default().into(), is_noted);
         }
         Request::KeyCreate(one) => &one.name,
         Request::KeyRevoke(one) => &one.id,
@@ -133,5 +141,5 @@ fn named(request: &Request) -> (&str, bool) {
         Request::SessionClose(one) => &one.session,
         other => other.timeline().unwrap_or_default(),
     };
-    (name, false)
+    (name.into(), false)
 }

@@ -315,6 +315,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::TableGet(get) => tables::table::get(shared, caller, get),
         Request::RowGet(get) => tables::row::get(shared, caller, get),
         Request::RowRange(range) => tables::row::range(shared, caller, *range),
+        Request::SqlQuery(query) => tables::sql::query(shared, caller, query),
         Request::RowPut(put) => tables::row::put(shared, caller, put),
         Request::PartitionList(_) => server::partition::list(shared),
         Request::PartitionSplit(split) => server::partition::split(shared, caller, &split),

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use super::super::Shared;
 use super::super::dispatch::audit::who;
 use super::row::Outcome;
+use super::sql::Opening;
 use tideline_model::access::Claim;
 use tideline_wire::tablestore::{Operation, Request};
 
@@ -39,6 +40,7 @@ impl Noted {
             Request::CreateSearchIndex(new) => &new.of.table,
             Request::UpdateSearchIndex(change) => &change.of.table,
             Request::DeleteSearchIndex(of) => &of.table,
+            Request::Sql(asked) => &Opening::of(&asked.statement).manages?,
             _ => return None,
         };
         Some(Noted {

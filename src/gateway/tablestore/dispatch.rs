@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::rights::{self, Caller};
 use super::row::{Outcome, refusal};
-use super::{batch, export, row, search, stream};
+use super::{batch, export, row, search, sql, stream};
 use crate::Shared;
 use tideline_model::Definition;
 use tideline_table::{Table, Tables};
@@ -64,6 +64,7 @@ pub(super) async fn call(
         Request::Search(search) => search::search((shared, tables), *search).await,
         Request::ComputeSplits(of) => search::splits((shared, tables), &of).await,
         Request::ParallelScan(scan) => search::scan((shared, tables), *scan).await,
+        Request::Sql(asked) => return sql::query((shared, tables), caller, asked).await,
         Request::GetRow(get) => return row::get((shared, tables), caller, get).await,
         Request::WriteRow(write) => return row::write((shared, tables), write).await,
         Request::BatchGetRow(read) => return batch::read((shared, tables), caller, read).await,

@@ -12,6 +12,7 @@ mod rate;
 mod rights;
 mod row;
 mod search;
+mod sql;
 mod stream;
 
 use std::collections::HashMap;
@@ -35,17 +36,19 @@ use super::log_limit::LogLimit;
 use audit::Noted;
 use rate::Meter;
 pub(super) use rights::{allow, seen, shows};
+pub(super) use sql::{Opening, run as run_sql};
 use tideline_base::bounds::Holder;
 use tideline_base::metrics::Metrics;
 use tideline_base::request::Request as Logged;
 use tideline_model::KeyValue;
 use tideline_model::access::Asker;
 use tideline_search::Searches;
+use tideline_sql::Sql;
 use tideline_table::{Table, Tables};
 use tideline_wire::tablestore::signature::{
     ContentDigest, SignedHeaders, Signer, answer_headers, verify,
 };
-use tideline_wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
+use tideline_wire::tablestore::{self as wire, Code, Failure, Operation, Reply, SqlStatement};
 use tideline_wire::{Failure as Refusal, Reason};
 
 /// Which callers may call, and how fast.
@@ -80,6 +83,7 @@ impl std::fmt::Debug for Credential {
 pub(super) struct Tablestore {
     pub(super) tables: Tables,
     pub(super) searches: Searches,
+    sql: Sql,
     credentials: HashMap<String, Credential>,
     instances: Vec<String>,
     refused_indirect: LogLimit,
@@ -95,6 +99,7 @@ impl Tablestore {
     ) -> Tablestore {
         let known = options.credentials.iter();
         Tablestore {
+            sql: Sql::new(tables.clone(), searches.clone()),
             tables,
             searches,
             credentials: known
@@ -154,6 +159,7 @@ pub(super) async fn serve(
     let from = (is_direct, visitor);
     let done = perform(request, &path, from, (&mut signer, &mut holder), shared).await;
     let operation = Operation::of_path(&path).ok();
+    let of_sql = matches!(&done, Ok(Reply::Sql(reply)) if reply.statement != SqlStatement::Write);
     let mut done = done.map(|reply| reply.encode());
     let mut unread = shared.answers.share(holder);
     if let Ok(body) = &done
@@ -161,7 +167,7 @@ pub(super) async fn serve(
     {
         shared.answers.refuse();
         // What a write has done must be answered.
-        if operation.is_some_and(Operation::is_read) {
+        if of_sql || operation.is_some_and(Operation::is_read) {
             done = Err(Failure::new(Code::ServerBusy));
         } else {
             unread.force(body.len());
@@ -257,7 +263,11 @@ async fn perform(
     let noted = caller
         .as_ref()
         .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
-    let does = match operation.is_read() {
+    let is_read = match &decoded {
+        wire::Request::Sql(asked) => Opening::of(&asked.statement).is_read,
+        _ => operation.is_read(),
+    };
+    let does = match is_read {
         true => Does::Reads,
         false => Does::Changes,
     };

@@ -88,6 +88,12 @@ impl Rates {
         })
     }
 
+    /// Counts units that are of no partition key's account.
+    pub(super) fn count(&self, consumed: Consumed) {
+        self.read.increment(consumed.read.into());
+        self.written.increment(consumed.write.into());
+    }
+
     /// Takes units from an account; gives what is left.
     fn move_units(&self, account: u64, units: f64, now: Instant) -> f64 {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,8 +123,7 @@ impl Account {
 impl Meter<'_> {
     /// Takes what the request used.
     pub(crate) fn spend(self, consumed: Consumed) {
-        self.rates.read.increment(consumed.read.into());
-        self.rates.written.increment(consumed.write.into());
+        self.rates.count(consumed);
         if let Some(account) = self.account {
             let units = f64::from(consumed.read) + f64::from(consumed.write);
             self.rates.move_units(account, units, Instant::now());

@@ -13,10 +13,10 @@ use tideline_model::{Error, ReturnContent, RowWrite, TransactionId};
 use tideline_table::{Table, Tables};
 use tideline_wire::tablestore::{Code, Failure, Request};
 
-const READ: Rights = Rights::NONE.with(Right::TablesRead);
-const WRITE: Rights = Rights::NONE.with(Right::TablesWrite);
-const MANAGE: Rights = Rights::NONE.with(Right::TablesManage);
-const ANY: Rights = READ.or(WRITE).or(MANAGE);
+pub(super) const READ: Rights = Rights::NONE.with(Right::TablesRead);
+pub(super) const WRITE: Rights = Rights::NONE.with(Right::TablesWrite);
+pub(super) const MANAGE: Rights = Rights::NONE.with(Right::TablesManage);
+pub(super) const ANY: Rights = READ.or(WRITE).or(MANAGE);
 
 /// The caller; `None` = there is no `[auth]`.
 pub(crate) type Caller = Option<Arc<Claim>>;
@@ -89,6 +89,8 @@ pub(super) async fn check(
         Request::CommitTransaction(id) | Request::AbortTransaction(id) => {
             inside(tables, claim, Some(*id))
         }
+        // A statement asks by itself, of each table that it names.
+        Request::Sql(_) => Ok(()),
         Request::ListTable | Request::ListStream(None) | Request::ListSearchIndex(None) => Ok(()),
     }
 }

@@ -5,6 +5,7 @@
 
 pub(super) mod defined;
 pub(super) mod index;
+pub(super) mod mapping;
 pub(super) mod options;
 
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,8 @@ use super::limits::{
 };
 use super::search::{InvalidSearch, SearchIndex};
 use super::{
-    DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate, Stream,
-    StreamSpec, TableOptions,
+    DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, Mapping, OptionsUpdate,
+    Stream, StreamSpec, TableOptions,
 };
 use tideline_base::ids::TableId;
 
@@ -81,6 +82,9 @@ pub struct Definition {
     /// Its search indexes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub search_indexes: Vec<SearchIndex>,
+    /// Its mappings for SQL.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mappings: Vec<Mapping>,
     /// Its options.
     pub options: TableOptions,
     /// Its reserved throughput.

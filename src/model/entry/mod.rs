@@ -52,17 +52,24 @@ impl Entry<'_> {
     /// At most so many bytes in any encoding: by this pages are cut.
     #[must_use]
     pub fn encoded_bytes_max(&self) -> usize {
-        // A name or text takes 2 bytes of quotes in JSON and up to 5 of header in MessagePack; an integer at most 34
-        // (as `$integer`); a double 25; binary is longer in base64; a nested number grows from `1,` to 9 bytes at worst
-        // from `1e5,`.
-        let value = |value: &Value| match value {
+        let column = |(name, held): &(String, Value)| {
+            json_text_bytes(name) + 5 + Entry::value_bytes_max(held)
+        };
+        8 + self.columns.iter().map(column).sum::<usize>()
+    }
+
+    /// The same of one value.
+    #[must_use]
+    pub fn value_bytes_max(value: &Value) -> usize {
+        // A text takes 2 bytes of quotes in JSON, as a name does, and up to 5 of header in MessagePack; an integer at
+        // most 34 (as `$integer`); a double 25; binary is longer in base64; a nested number grows from `1,` to 9 bytes
+        // at worst from `1e5,`.
+        match value {
             Value::String(text) => json_text_bytes(text) + 3,
             Value::Integer(_) | Value::Double(_) => 36,
             Value::Json(text) => text.len() * 3 + 5,
             other => other.json_bytes() + 5,
-        };
-        let column = |(name, held): &(String, Value)| json_text_bytes(name) + 5 + value(held);
-        8 + self.columns.iter().map(column).sum::<usize>()
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::messages::message::Message;
 use super::super::messages::{grow, message, reaction};
 use super::super::people::{conversation, position, receipt};
 use super::super::server::session;
-use super::super::tables::row;
+use super::super::tables::{row, sql};
 use super::super::timelines::{member, timeline};
 use super::encode::{self, Encoding};
 use crate::dialect::{Call, Id, Together};
@@ -183,6 +183,13 @@ impl Shorten for conversation::Updated {
 impl Shorten for position::Stored {
     fn shorten(&mut self) {
         self.positions = None;
+    }
+}
+
+impl Shorten for sql::Answer {
+    fn shorten(&mut self) {
+        self.cut |= !self.rows.is_empty();
+        (self.columns, self.rows) = (Vec::new(), Vec::new());
     }
 }
 

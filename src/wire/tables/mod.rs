@@ -5,5 +5,6 @@
 pub mod changes;
 pub mod row;
 pub mod row_filter;
+pub mod sql;
 pub mod stream;
 pub mod table;

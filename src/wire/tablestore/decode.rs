@@ -20,6 +20,7 @@ use super::request::table::{defined_columns, missing, new_table, table_name, tab
 use super::request::transaction::{StartTransaction, the_transaction};
 use super::request::write::{Kind, Parts, WriteRow};
 use super::search::{CreateSearchIndex, NamedIndex, ScanIn, SearchIn, UpdateSearchIndex};
+use super::sql::SqlQuery;
 use tideline_model::{DefinedColumn, NewTable, TableUpdate, TransactionId, check_column_name};
 
 /// A checked request.
@@ -59,6 +60,8 @@ pub enum Request {
     ComputeSplits(NamedIndex),
     /// ParallelScan.
     ParallelScan(Box<ScanIn>),
+    /// SQLQuery.
+    Sql(SqlQuery),
     /// GetRow.
     GetRow(GetRow),
     /// PutRow, UpdateRow or DeleteRow.
@@ -141,6 +144,7 @@ impl Request {
                 let named = named.map(|name| table_name(Some(name))).transpose()?;
                 Ok(Request::ListSearchIndex(named))
             }
+            Operation::SQLQuery => SqlQuery::from_body(body).map(Request::Sql),
             Operation::GetRow => {
                 GetRow::from_message(proto::GetRowRequest::decode(body)?).map(Request::GetRow)
             }

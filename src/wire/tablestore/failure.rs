@@ -62,6 +62,8 @@ codes! {
     DataOutOfRange "OTSDataOutOfRange" 400 "Data out of scope of atomic.";
     /// A transaction that ended or never was.
     SessionNotExist "OTSSessionNotExist" 400 "Session not exist or may be timeout.";
+    /// What is asked for is known, and not done here.
+    UnsupportedOperation "OTSUnsupportOperation" 400 "Operation not supported.";
     /// Who asks is not known, or did not sign as the owner of the key would.
     AuthFailed "OTSAuthFailed" 403 "Signature mismatch.";
     /// Who asks may not.

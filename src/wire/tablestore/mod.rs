@@ -20,6 +20,7 @@ pub mod reply;
 mod request;
 mod search;
 pub mod signature;
+mod sql;
 
 pub use decode::Request;
 pub use export::{Export, ExportTable};
@@ -38,6 +39,7 @@ pub use search::{
     CreateSearchIndex, DescribedIndex, FoundPage, NamedIndex, ScanIn, ScannedPage, SearchIn,
     UpdateSearchIndex,
 };
+pub use sql::{SqlCells, SqlColumn, SqlConsumed, SqlQuery, SqlReply, SqlStatement};
 
 #[cfg(test)]
 mod tests;

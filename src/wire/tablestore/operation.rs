@@ -74,6 +74,8 @@ listed! {
         ComputeSplits,
         /// Does a step of a scan.
         ParallelScan,
+        /// Does a statement of SQL.
+        SQLQuery,
     }
 }
 
@@ -99,6 +101,7 @@ impl Operation {
             Operation::Search => "Search",
             Operation::ComputeSplits => "ComputeSplits",
             Operation::ParallelScan => "ParallelScan",
+            Operation::SQLQuery => "SQLQuery",
             Operation::GetRow => "GetRow",
             Operation::PutRow => "PutRow",
             Operation::UpdateRow => "UpdateRow",
@@ -137,6 +140,7 @@ impl Operation {
                 | Operation::ListSearchIndex
                 | Operation::DeleteSearchIndex
                 | Operation::ComputeSplits
+                | Operation::SQLQuery
                 | Operation::ListStream
                 | Operation::DescribeStream
                 | Operation::GetShardIterator

@@ -2372,3 +2372,116 @@ impl IndexStatusEnum {
         }
     }
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SqlQueryRequest {
+    #[prost(string, optional, tag = "1")]
+    pub query: ::core::option::Option<::prost::alloc::string::String>,
+    /// Of the rows in the answer. Every SDK asks for FlatBuffers.
+    #[prost(enumeration = "SqlPayloadVersion", optional, tag = "2")]
+    pub version: ::core::option::Option<i32>,
+    /// 1 and more: the client knows columns of dates and times.
+    #[prost(int64, optional, tag = "3")]
+    pub sql_version: ::core::option::Option<i64>,
+    #[prost(string, optional, tag = "5")]
+    pub search_token: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TableConsumedCapacity {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub consumed: ::core::option::Option<ConsumedCapacity>,
+    #[prost(message, optional, tag = "3")]
+    pub reserved_throughput: ::core::option::Option<ReservedThroughput>,
+    #[prost(bool, optional, tag = "4")]
+    pub is_timeseries_meta: ::core::option::Option<bool>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchConsumedCapacity {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    pub consumed: ::core::option::Option<ConsumedCapacity>,
+    #[prost(message, optional, tag = "4")]
+    pub reserved_throughput: ::core::option::Option<ReservedThroughput>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SqlQueryResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub consumes: ::prost::alloc::vec::Vec<TableConsumedCapacity>,
+    /// Columns, as FlatBuffers; absent where a statement answers none.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub rows: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(enumeration = "SqlPayloadVersion", optional, tag = "3")]
+    pub version: ::core::option::Option<i32>,
+    #[prost(enumeration = "SqlStatementType", optional, tag = "4")]
+    pub r#type: ::core::option::Option<i32>,
+    #[prost(message, repeated, tag = "5")]
+    pub search_consumes: ::prost::alloc::vec::Vec<SearchConsumedCapacity>,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SqlPayloadVersion {
+    SqlPlainBuffer = 1,
+    SqlFlatBuffers = 2,
+}
+impl SqlPayloadVersion {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::SqlPlainBuffer => "SQL_PLAIN_BUFFER",
+            Self::SqlFlatBuffers => "SQL_FLAT_BUFFERS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SQL_PLAIN_BUFFER" => Some(Self::SqlPlainBuffer),
+            "SQL_FLAT_BUFFERS" => Some(Self::SqlFlatBuffers),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SqlStatementType {
+    SqlSelect = 1,
+    SqlCreateTable = 2,
+    SqlShowTable = 3,
+    SqlDescribeTable = 4,
+    SqlDropTable = 5,
+    SqlAlterTable = 6,
+}
+impl SqlStatementType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::SqlSelect => "SQL_SELECT",
+            Self::SqlCreateTable => "SQL_CREATE_TABLE",
+            Self::SqlShowTable => "SQL_SHOW_TABLE",
+            Self::SqlDescribeTable => "SQL_DESCRIBE_TABLE",
+            Self::SqlDropTable => "SQL_DROP_TABLE",
+            Self::SqlAlterTable => "SQL_ALTER_TABLE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SQL_SELECT" => Some(Self::SqlSelect),
+            "SQL_CREATE_TABLE" => Some(Self::SqlCreateTable),
+            "SQL_SHOW_TABLE" => Some(Self::SqlShowTable),
+            "SQL_DESCRIBE_TABLE" => Some(Self::SqlDescribeTable),
+            "SQL_DROP_TABLE" => Some(Self::SqlDropTable),
+            "SQL_ALTER_TABLE" => Some(Self::SqlAlterTable),
+            _ => None,
+        }
+    }
+}

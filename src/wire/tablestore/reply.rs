@@ -14,6 +14,7 @@ use super::request::stream;
 use super::request::stream::{RecordsReply, StreamReply};
 use super::search;
 use super::search::{DescribedIndex, FoundPage, NamedIndex, ScannedPage};
+use super::sql::SqlReply;
 use tideline_model::{
     ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
 };
@@ -59,6 +60,8 @@ pub enum Reply {
     Splits(Vec<u8>),
     /// ParallelScan.
     Scanned(ScannedPage),
+    /// SQLQuery.
+    Sql(SqlReply),
     /// ExportTable.
     Exported(proto::ExportTableResponse),
 }
@@ -144,6 +147,7 @@ impl Reply {
             Reply::Found(page) => search::found(page).encode_to_vec(),
             Reply::Splits(session) => search::splits(session).encode_to_vec(),
             Reply::Scanned(page) => search::scanned(page).encode_to_vec(),
+            Reply::Sql(reply) => reply.message().encode_to_vec(),
             Reply::Exported(page) => page.encode_to_vec(),
             Reply::Aborted(id) => proto::AbortTransactionResponse {
                 transaction_id: id.to_string(),
@@ -158,7 +162,7 @@ impl Reply {
     }
 }
 
-fn consumed(consumed: Consumed) -> proto::ConsumedCapacity {
+pub(super) fn consumed(consumed: Consumed) -> proto::ConsumedCapacity {
     proto::ConsumedCapacity {
         capacity_unit: unit(consumed.read.into(), consumed.write.into()),
     }

@@ -4,5 +4,6 @@
 //! a stream is looked at. Must not: encode.
 
 pub(super) mod row;
+pub(super) mod sql;
 pub(in super::super) mod stream;
 pub(super) mod table;

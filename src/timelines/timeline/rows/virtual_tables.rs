@@ -138,6 +138,7 @@ fn table(
         defined_columns: columns.iter().map(column).collect(),
         indexes: Vec::new(),
         search_indexes: Vec::new(),
+        mappings: Vec::new(),
         options: TableOptions::default(),
         reserved: Throughput::default(),
         created_us: 0,

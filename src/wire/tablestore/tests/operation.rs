@@ -70,8 +70,8 @@ fn paths_name_operations() {
         let path = format!("/{}", operation.name());
         assert_eq!(Operation::of_path(&path), Ok(*operation));
     }
-    let failure = Operation::of_path("/SQLQuery").unwrap_err();
-    assert_eq!(failure.message, "Unsupported operation: SQLQuery.");
+    let failure = Operation::of_path("/PutTimeseriesData").unwrap_err();
+    assert_eq!(failure.message, "Unsupported operation: PutTimeseriesData.");
 }
 
 #[test]

@@ -104,6 +104,7 @@ fn a_table_is_told_whole() {
         defined_columns: Vec::new(),
         indexes: Vec::new(),
         search_indexes: Vec::new(),
+        mappings: Vec::new(),
         options: TableOptions {
             max_versions: 3,
             ..TableOptions::default()

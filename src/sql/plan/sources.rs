@@ -1,0 +1,198 @@
+//! Tables as statements name them.
+//!
+//! Owns: from a name to a table, its mapping and its columns, and the caller's right to it; from FROM to sources.
+//! Promises: a table that the caller may not touch is refused alike whether it exists or not. Must not: read rows.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
+
+use tideline_model::{DefinedColumn, Error, KeyColumn, MappedColumn, Mapping};
+use tideline_table::Table;
+
+use super::{Access, Source};
+use crate::door::Need;
+use crate::expr::{NamedColumn, Names};
+use crate::refusal::Refusal;
+use crate::run::Run;
+use crate::value::kind_of_key;
+
+/// Tables of one statement.
+const TABLES_MAX: usize = 8;
+
+/// A table and what SQL shows of it.
+pub(crate) struct Mapped {
+    pub(crate) table: Arc<Table>,
+    /// `None` = it has none of its own: its key and its defined columns show.
+    pub(crate) mapping: Option<Mapping>,
+    pub(crate) columns: Vec<MappedColumn>,
+}
+
+/// A table by its name or the name of a mapping, if the caller may do this with it.
+pub(crate) fn find(run: &Run, name: &str, need: Need) -> Result<Mapped, Refusal> {
+    let mapped = run.wait(run.tables.mapped(name))?;
+    let base = mapped.as_ref().map_or(name, |table| table.name.as_str());
+    if !run.door.allows(base, need) {
+        return Err(Refusal::Denied(name.to_owned()));
+    }
+    let table = match mapped {
+        Some(table) => table,
+        None => match run.wait(run.tables.describe(name)) {
+            Err(Refusal::Table(Error::TableNotFound)) => {
+                return Err(Refusal::NoTable(name.to_owned()));
+            }
+            found => found?,
+        },
+    };
+    let table = match need {
+        Need::Read => run
+            .door
+            .seen(table)
+            .ok_or_else(|| Refusal::Denied(name.to_owned()))?,
+        Need::Write | Need::Manage | Need::Any => table,
+    };
+    let mapping = table
+        .mappings
+        .iter()
+        .find(|mapping| mapping.name == name)
+        .cloned();
+    let columns = match &mapping {
+        Some(mapping) => mapping.columns.clone(),
+        None => {
+            let of_key = |column: &KeyColumn| MappedColumn {
+                name: column.name.clone(),
+                kind: kind_of_key(column.kind),
+                is_not_null: true,
+            };
+            let of_defined = |column: &DefinedColumn| MappedColumn {
+                name: column.name.clone(),
+                kind: column.kind,
+                is_not_null: false,
+            };
+            let defined = table.defined_columns.iter().map(of_defined);
+            table
+                .primary_key
+                .iter()
+                .map(of_key)
+                .chain(defined)
+                .collect()
+        }
+    };
+    Ok(Mapped {
+        table,
+        mapping,
+        columns,
+    })
+}
+
+/// A source of FROM, before its conditions are known.
+pub(super) struct Begun<'q> {
+    pub(super) source: Source,
+    pub(super) mapping: Option<Mapping>,
+    /// Whether it keeps rows of the left side, and its conditions; `None` = it is the first.
+    pub(super) join: Option<(bool, Option<&'q ast::Expr>, Vec<String>)>,
+}
+
+/// The sources of FROM, and what can be named there.
+pub(super) fn sources<'q>(
+    run: &Run,
+    from: &'q [ast::TableWithJoins],
+) -> Result<(Vec<Begun<'q>>, Names), Refusal> {
+    let (mut sources, mut names) = (Vec::new(), Names::default());
+    for part in from {
+        let join = (!sources.is_empty()).then(|| (false, None, Vec::new()));
+        add(run, &part.relation, join, &mut sources, &mut names)?;
+        for join in &part.joins {
+            let (keeps_left, constraint) = match &join.join_operator {
+                JoinOperator::Join(how)
+                | JoinOperator::Inner(how)
+                | JoinOperator::CrossJoin(how)
+                | JoinOperator::StraightJoin(how) => (false, how),
+                JoinOperator::Left(how) | JoinOperator::LeftOuter(how) => (true, how),
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_) => {
+                    return Refusal::unsupported(
+                        "RIGHT JOIN: it is a LEFT JOIN the other way round",
+                    );
+                }
+                _ => return Refusal::unsupported("this kind of JOIN"),
+            };
+            let (on, using) = match constraint {
+                JoinConstraint::On(on) => (Some(on), Vec::new()),
+                JoinConstraint::Using(columns) => (
+                    None,
+                    columns.iter().map(last_name).collect::<Result<_, _>>()?,
+                ),
+                JoinConstraint::None if !keeps_left => (None, Vec::new()),
+                JoinConstraint::None => return Refusal::invalid("a LEFT JOIN has a condition"),
+                JoinConstraint::Natural | JoinConstraint::UsingAlias(..) => {
+                    return Refusal::unsupported("NATURAL JOIN");
+                }
+            };
+            let how = Some((keeps_left, on, using));
+            add(run, &join.relation, how, &mut sources, &mut names)?;
+        }
+    }
+    Ok((sources, names))
+}
+
+fn add<'q>(
+    run: &Run,
+    relation: &TableFactor,
+    join: Option<(bool, Option<&'q ast::Expr>, Vec<String>)>,
+    sources: &mut Vec<Begun<'q>>,
+    names: &mut Names,
+) -> Result<(), Refusal> {
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        ..
+    } = relation
+    else {
+        return Refusal::unsupported("FROM anything but tables");
+    };
+    if sources.len() >= TABLES_MAX {
+        return Refusal::invalid(format!("a statement has at most {TABLES_MAX} tables"));
+    }
+    let name = last_name(name)?;
+    let mapped = find(run, &name, Need::Read)?;
+    let alias = alias.as_ref().map_or(&name, |alias| &alias.name.value);
+    if names
+        .0
+        .iter()
+        .any(|column| column.table.eq_ignore_ascii_case(alias))
+    {
+        return Refusal::invalid(format!("Not unique table/alias: '{alias}'"));
+    }
+    let first = names.0.len();
+    names
+        .0
+        .extend(mapped.columns.iter().map(|column| NamedColumn {
+            table: alias.clone(),
+            name: column.name.clone(),
+            kind: column.kind.into(),
+        }));
+    sources.push(Begun {
+        source: Source {
+            needed: vec![false; mapped.columns.len()],
+            table: mapped.table,
+            columns: mapped.columns,
+            first,
+            access: Access::Keys(Vec::new()),
+            filter: Vec::new(),
+            join: None,
+        },
+        mapping: mapped.mapping,
+        join,
+    });
+    Ok(())
+}
+
+/// The name of a table or column without what comes before it.
+pub(crate) fn last_name(name: &ast::ObjectName) -> Result<String, Refusal> {
+    let ident = name.0.last().and_then(ast::ObjectNamePart::as_ident);
+    match ident {
+        Some(ident) => Ok(ident.value.clone()),
+        None => Refusal::invalid(format!("{name} is no name")),
+    }
+}

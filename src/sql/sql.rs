@@ -1,0 +1,137 @@
+//! Statements as a gateway runs them.
+//!
+//! Owns: [`Sql`]: the way of one statement from its text to its answer. Promises: as many statements run at a time as
+//! there are processors, on threads that may block; one whose caller has gone ends at its next step, but for a write
+//! that has begun. Must not: know a wire.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout_at;
+
+use tideline_base::bounds::{Holder, Resource};
+use tideline_model::Error;
+use tideline_search::Searches;
+use tideline_table::Tables;
+
+use crate::answer::{Answer, StatementKind};
+use crate::door::Door;
+use crate::parse::{Statement, parse};
+use crate::plan::plan;
+use crate::refusal::Refusal;
+use crate::run::{Executor, Memory, Own, Run};
+use crate::{define, write};
+
+/// How long a statement may take.
+const TIME_MAX: Duration = Duration::from_secs(30);
+
+/// See the top. Cheap to clone.
+#[derive(Clone)]
+pub struct Sql {
+    tables: Tables,
+    searches: Searches,
+    /// Statements that run.
+    turns: Arc<Semaphore>,
+}
+
+impl Sql {
+    /// SQL on these tables and their search indexes.
+    #[must_use]
+    pub fn new(tables: Tables, searches: Searches) -> Sql {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Sql {
+            tables,
+            searches,
+            turns: Arc::new(Semaphore::new(processors)),
+        }
+    }
+
+    /// The same, for calls that count in this caller's shares.
+    #[must_use]
+    pub fn of_caller(&self, holder: Option<Holder>) -> Sql {
+        Sql {
+            tables: self.tables.of_caller(holder),
+            searches: self.searches.of_caller(holder),
+            turns: Arc::clone(&self.turns),
+        }
+    }
+
+    /// Runs one statement. `patience` = how long its caller waits; `None` and more than 30 s mean 30 s.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub async fn run(
+        &self,
+        door: Arc<dyn Door>,
+        statement: &str,
+        patience: Option<Duration>,
+    ) -> Result<Answer, Refusal> {
+        let began = Instant::now();
+        let until = began + patience.map_or(TIME_MAX, |patience| patience.min(TIME_MAX));
+        let bounds = self.tables.search_source().bounds();
+        let holder = self.tables.holder();
+        // A statement counts as a search does.
+        let present = bounds.of(Resource::Searches).take(holder, 1);
+        let _present = present.map_err(|_| Refusal::Busy)?;
+        let turn = timeout_at(until.into(), Arc::clone(&self.turns).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else {
+            return Err(Refusal::Busy);
+        };
+        let waits = Waits(Arc::new(AtomicBool::new(false)));
+        let run = Run {
+            tables: self.tables.clone(),
+            searches: self.searches.clone(),
+            door,
+            handle: Handle::current(),
+            began,
+            until,
+            is_gone: Arc::clone(&waits.0),
+            memory: Memory::new(bounds.of(Resource::SearchBytes).share(holder)),
+            now_us: i64::try_from(self.tables.search_ms())
+                .unwrap_or(0)
+                .saturating_mul(1_000),
+            scanned: RefCell::default(),
+        };
+        let text = statement.to_owned();
+        let done = spawn_blocking(move || {
+            let _turn = turn;
+            answer(&run, &text)
+        });
+        done.await.unwrap_or(Err(Refusal::Table(Error::Internal)))
+    }
+}
+
+/// Says to a statement that its caller has gone.
+struct Waits(Arc<AtomicBool>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs a statement on a thread that may block.
+fn answer(run: &Run, text: &str) -> Result<Answer, Refusal> {
+    let mut answer = match parse(text)? {
+        Statement::Select(query, texts) => {
+            let plan = plan(run, &query, &texts)?;
+            let rows = Own.rows(&plan, run)?;
+            Answer {
+                columns: plan.columns,
+                rows,
+                ..Answer::done(StatementKind::Select)
+            }
+        }
+        Statement::Insert(insert) => write::insert(run, &insert)?,
+        Statement::Update(update) => write::update(run, &update)?,
+        Statement::Delete(delete) => write::delete(run, &delete)?,
+        Statement::Define(definition) => define::perform(run, definition)?,
+    };
+    answer.scanned = run.scanned.take();
+    Ok(answer)
+}

@@ -1,0 +1,5 @@
+//! Statements on tables of a directory.
+
+mod bed;
+mod random;
+mod statements;

@@ -1,0 +1,414 @@
+//! INSERT, UPDATE and DELETE.
+//!
+//! Owns: from their trees to writes of rows. Promises: each names whole primary keys; all rows of an INSERT are written
+//! or none; what a mapping's types do not take is refused before anything is written. Must not: read rows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sqlparser::ast::{
+    self, AssignmentTarget, BinaryOperator, FromTable, SetExpr, TableFactor, TableObject,
+};
+
+use tideline_model::{
+    CellChange, ColumnType, Condition, Consumed, Error, Existence, KeyValue, MappedColumn, PutCell,
+    RowChange, RowWrite, Value,
+};
+use tideline_table::Table;
+
+use crate::answer::{Answer, Datum, StatementKind};
+use crate::door::Need;
+use crate::expr::{Compiler, Expr, NamedColumn, Names};
+use crate::plan::{Mapped, equals, find, last_name};
+use crate::refusal::Refusal;
+use crate::run::Run;
+
+/// Rows of one INSERT: as many as a batch may have.
+const ROWS_MAX: usize = 200;
+
+/// INSERT .. VALUES: a row whose key exists is refused.
+pub(crate) fn insert(run: &Run, insert: &ast::Insert) -> Result<Answer, Refusal> {
+    let odd = [
+        (insert.ignore || insert.or.is_some(), "INSERT IGNORE"),
+        (insert.replace_into, "REPLACE"),
+        (insert.overwrite, "INSERT OVERWRITE"),
+        (insert.on.is_some(), "ON DUPLICATE KEY UPDATE"),
+        (insert.returning.is_some(), "RETURNING"),
+        (insert.partitioned.is_some(), "PARTITION"),
+        (!insert.assignments.is_empty(), "INSERT .. SET"),
+        (insert.insert_alias.is_some(), "INSERT .. AS"),
+    ];
+    if let Some((_, name)) = odd.iter().find(|(is, _)| *is) {
+        return Refusal::unsupported(*name);
+    }
+    let TableObject::TableName(name) = &insert.table else {
+        return Refusal::unsupported("INSERT into anything but a table");
+    };
+    let mapped = find(run, &last_name(name)?, Need::Write)?;
+    let Some(SetExpr::Values(values)) = insert.source.as_ref().map(|source| &*source.body) else {
+        return Refusal::unsupported("INSERT without VALUES");
+    };
+    if !(1..=ROWS_MAX).contains(&values.rows.len()) {
+        return Refusal::invalid(format!("an INSERT has 1 to {ROWS_MAX} rows"));
+    }
+    let columns: Vec<&MappedColumn> = match insert.columns.is_empty() {
+        true => mapped.columns.iter().collect(),
+        false => {
+            let columns = insert.columns.iter();
+            columns
+                .map(|name| column(&mapped, &last_name(name)?))
+                .collect::<Result<_, _>>()?
+        }
+    };
+    let mut writes = Vec::with_capacity(values.rows.len());
+    for row in &values.rows {
+        let row = &row.content;
+        if row.len() != columns.len() {
+            return Refusal::invalid("Column count doesn't match value count");
+        }
+        let mut given = BTreeMap::new();
+        for (column, tree) in columns.iter().zip(row) {
+            let value = stored(column, constant(run, tree)?)?;
+            if given.insert(column.name.as_str(), value).is_some() {
+                return Refusal::invalid(format!("Column '{}' specified twice", column.name));
+            }
+        }
+        writes.push(new_row(&mapped, given)?);
+    }
+    let count = writes.len() as u64;
+    written(run, &mapped.table, writes, Refusal::RowExists)?;
+    Ok(Answer {
+        affected: count,
+        ..Answer::done(StatementKind::Insert)
+    })
+}
+
+/// The write of a new row.
+fn new_row(mapped: &Mapped, mut given: BTreeMap<&str, Option<Value>>) -> Result<RowWrite, Refusal> {
+    let mut existence = Existence::NotExist;
+    let mut key = Vec::with_capacity(mapped.table.primary_key.len());
+    for column in &mapped.table.primary_key {
+        let value = match given.remove(column.name.as_str()).flatten() {
+            Some(Value::Integer(number)) => KeyValue::Integer(number),
+            Some(Value::String(text)) => KeyValue::String(text),
+            Some(Value::Binary(bytes)) => KeyValue::Binary(bytes),
+            Some(_) => return Refusal::invalid(format!("Incorrect value for '{}'", column.name)),
+            None if column.auto_increment => {
+                existence = Existence::Ignore;
+                KeyValue::AutoIncrement
+            }
+            None => {
+                return Refusal::invalid(format!("Column '{}' cannot be null", column.name));
+            }
+        };
+        key.push((column.name.clone(), value));
+    }
+    for column in mapped.columns.iter().filter(|column| column.is_not_null) {
+        let is_key = mapped
+            .table
+            .primary_key
+            .iter()
+            .any(|key| key.name == column.name);
+        if !is_key && given.get(column.name.as_str()).is_none_or(Option::is_none) {
+            return Refusal::invalid(format!("Column '{}' cannot be null", column.name));
+        }
+    }
+    let cells = given.into_iter().filter_map(|(name, value)| {
+        value.map(|value| PutCell {
+            name: name.to_owned(),
+            version: None,
+            value,
+        })
+    });
+    let change = RowChange::Put(cells.collect());
+    Ok(RowWrite::new(key, change, condition(existence))?)
+}
+
+fn condition(existence: Existence) -> Condition {
+    Condition {
+        existence,
+        columns: None,
+    }
+}
+
+/// UPDATE of one row by its whole key.
+pub(crate) fn update(run: &Run, update: &ast::Update) -> Result<Answer, Refusal> {
+    let odd = update.from.is_some()
+        || update.returning.is_some()
+        || update.or.is_some()
+        || !update.order_by.is_empty()
+        || update.limit.is_some()
+        || !update.table.joins.is_empty();
+    if odd {
+        return Refusal::unsupported("UPDATE with anything but SET and WHERE");
+    }
+    let mapped = find(run, &table_name(&update.table.relation)?, Need::Write)?;
+    let key = whole_key(run, &mapped, update.selection.as_ref())?;
+    let mut changes: Vec<CellChange> = Vec::new();
+    for assignment in &update.assignments {
+        let AssignmentTarget::ColumnName(name) = &assignment.target else {
+            return Refusal::unsupported("SET of more than one column at once");
+        };
+        let column = column(&mapped, &last_name(name)?)?;
+        if mapped
+            .table
+            .primary_key
+            .iter()
+            .any(|key| key.name == column.name)
+        {
+            return Refusal::invalid(format!("Column '{}' of the primary key stays", column.name));
+        }
+        if changes.iter().any(|change| change.name() == column.name) {
+            return Refusal::invalid(format!("Column '{}' specified twice", column.name));
+        }
+        let name = column.name.clone();
+        if let Some(by) = increment(run, &mapped, column, &assignment.value)? {
+            changes.push(CellChange::Increment { name, by });
+            continue;
+        }
+        let value = stored(column, constant(run, &assignment.value)?)?;
+        changes.push(match value {
+            Some(value) => CellChange::Put(PutCell {
+                name,
+                version: None,
+                value,
+            }),
+            None if column.is_not_null => {
+                return Refusal::invalid(format!("Column '{name}' cannot be null"));
+            }
+            None => CellChange::DeleteAll { name },
+        });
+    }
+    let change = RowChange::update(changes)?;
+    let write = RowWrite::new(key, change, condition(Existence::Exist))?;
+    one(run, &mapped.table, write, StatementKind::Update)
+}
+
+/// DELETE of one row by its whole key.
+pub(crate) fn delete(run: &Run, delete: &ast::Delete) -> Result<Answer, Refusal> {
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+    let odd = !delete.tables.is_empty()
+        || delete.using.is_some()
+        || delete.returning.is_some()
+        || !delete.order_by.is_empty()
+        || delete.limit.is_some();
+    let [from] = &from[..] else {
+        return Refusal::unsupported("DELETE from more than one table");
+    };
+    if odd || !from.joins.is_empty() {
+        return Refusal::unsupported("DELETE with anything but FROM and WHERE");
+    }
+    let mapped = find(run, &table_name(&from.relation)?, Need::Write)?;
+    let key = whole_key(run, &mapped, delete.selection.as_ref())?;
+    let write = RowWrite::new(key, RowChange::Delete, condition(Existence::Exist))?;
+    one(run, &mapped.table, write, StatementKind::Delete)
+}
+
+/// Writes one row that has to be there; none is written if it is not.
+fn one(
+    run: &Run,
+    table: &Arc<Table>,
+    write: RowWrite,
+    kind: StatementKind,
+) -> Result<Answer, Refusal> {
+    let affected = match written(run, table, vec![write], Refusal::RowExists) {
+        Err(Refusal::RowExists) => 0,
+        done => {
+            done?;
+            1
+        }
+    };
+    Ok(Answer {
+        affected,
+        ..Answer::done(kind)
+    })
+}
+
+/// Writes rows, all or none; `failed` if a condition did not hold.
+fn written(
+    run: &Run,
+    table: &Arc<Table>,
+    mut writes: Vec<RowWrite>,
+    failed: Refusal,
+) -> Result<(), Refusal> {
+    let refused = |error: Error| match error {
+        Error::ConditionFailed => failed.clone(),
+        error => error.into(),
+    };
+    let mut consumed = Consumed::default();
+    match writes.len() {
+        1 => {
+            let write = writes.remove(0);
+            let written = run.write(async {
+                let written = run.tables.write(table, write).await;
+                written.map_err(refused)
+            })?;
+            consumed = written.consumed;
+        }
+        _ => {
+            let rows = writes
+                .into_iter()
+                .map(|write| (Arc::clone(table), write))
+                .collect();
+            let answers = run.write(run.tables.write_batch(rows, true))?;
+            for answer in answers {
+                let written = answer.map_err(refused)?;
+                consumed.write = consumed.write.saturating_add(written.consumed.write);
+                consumed.read = consumed.read.saturating_add(written.consumed.read);
+            }
+        }
+    }
+    run.count((&table.name, None), (0, 0), consumed)
+}
+
+fn table_name(relation: &TableFactor) -> Result<String, Refusal> {
+    match relation {
+        TableFactor::Table {
+            name, args: None, ..
+        } => last_name(name),
+        _ => Refusal::unsupported("a write to anything but a table"),
+    }
+}
+
+fn column<'m>(mapped: &'m Mapped, name: &str) -> Result<&'m MappedColumn, Refusal> {
+    let mut columns = mapped.columns.iter();
+    let found = columns.find(|column| column.name == name).or_else(|| {
+        let mut columns = mapped.columns.iter();
+        columns.find(|column| column.name.eq_ignore_ascii_case(name))
+    });
+    found.ok_or_else(|| Refusal::Invalid(format!("Unknown column '{name}'")))
+}
+
+/// What can be named in WHERE and SET of a write.
+fn names(mapped: &Mapped) -> Names {
+    let columns = mapped.columns.iter().map(|column| NamedColumn {
+        table: mapped.table.name.clone(),
+        name: column.name.clone(),
+        kind: column.kind.into(),
+    });
+    Names(columns.collect())
+}
+
+fn compiler<'n>(run: &Run, names: &'n Names) -> Compiler<'n> {
+    Compiler {
+        names,
+        aliases: &[],
+        groups: None,
+        now_us: run.now_us,
+        asks_index: false,
+        met_aggregate: false,
+    }
+}
+
+/// The value of an expression that depends on no row.
+fn constant(run: &Run, tree: &ast::Expr) -> Result<Datum, Refusal> {
+    match compiler(run, &Names::default()).compile(tree)?.expr {
+        Expr::Constant(value) => Ok(value),
+        _ => Refusal::unsupported(format!("{tree} as a value that is written")),
+    }
+}
+
+/// The key that WHERE names: each of its columns is equal to a constant, and there is nothing else.
+fn whole_key(
+    run: &Run,
+    mapped: &Mapped,
+    selection: Option<&ast::Expr>,
+) -> Result<Vec<(String, KeyValue)>, Refusal> {
+    let all =
+        "UPDATE and DELETE have a WHERE with all columns of the primary key, each = a constant";
+    let Some(tree) = selection else {
+        return Refusal::unsupported(all);
+    };
+    let names = names(mapped);
+    let condition = compiler(run, &names).compile(tree)?.expr;
+    let conditions = match condition {
+        Expr::And(parts) => parts,
+        other => vec![other],
+    };
+    let key = &mapped.table.primary_key;
+    let slots: Vec<usize> = key
+        .iter()
+        .map(|column| {
+            names
+                .find(None, &column.name)
+                .map(|slot| slot.unwrap_or(usize::MAX))
+        })
+        .collect::<Result<_, _>>()?;
+    let is_plain = conditions
+        .iter()
+        .all(|one| matches!(one, Expr::Compare(..)));
+    match equals(key, &slots, &conditions).filter(|_| is_plain && conditions.len() == key.len()) {
+        Some(values) => {
+            let names = key.iter().map(|column| column.name.clone());
+            Ok(names.zip(values).collect())
+        }
+        None => Refusal::unsupported(all),
+    }
+}
+
+/// `c = c + 1` and `c = c - 1` of an integer.
+fn increment(
+    run: &Run,
+    mapped: &Mapped,
+    column: &MappedColumn,
+    tree: &ast::Expr,
+) -> Result<Option<i64>, Refusal> {
+    let ast::Expr::BinaryOp { left, op, right } = tree else {
+        return Ok(None);
+    };
+    let is_own = |tree: &ast::Expr| match tree {
+        ast::Expr::Identifier(name) => name.value.eq_ignore_ascii_case(&column.name),
+        ast::Expr::CompoundIdentifier(names) => names
+            .last()
+            .is_some_and(|name| name.value.eq_ignore_ascii_case(&column.name)),
+        _ => false,
+    };
+    let sign = match op {
+        BinaryOperator::Plus => 1,
+        BinaryOperator::Minus => -1,
+        _ => return Ok(None),
+    };
+    if !is_own(left) || column.kind != ColumnType::Integer {
+        return Ok(None);
+    }
+    debug_assert!(mapped.columns.contains(column));
+    match constant(run, right)? {
+        Datum::Long(by) => by
+            .checked_mul(sign)
+            .map(Some)
+            .ok_or_else(crate::expr::overflow),
+        _ => Refusal::unsupported("to add anything but a whole number to a column"),
+    }
+}
+
+/// A value as a column keeps it; `None` = NULL.
+fn stored(column: &MappedColumn, value: Datum) -> Result<Option<Value>, Refusal> {
+    let bad = || Refusal::Invalid(format!("Incorrect value for column '{}'", column.name));
+    Ok(Some(match (column.kind, value) {
+        (_, Datum::Null) => return Ok(None),
+        (ColumnType::Integer, Datum::Long(number)) => Value::Integer(number),
+        (ColumnType::Integer, Datum::Boolean(is)) => Value::Integer(i64::from(is)),
+        (ColumnType::Integer, Datum::String(text)) => {
+            Value::Integer(text.trim().parse().map_err(|_| bad())?)
+        }
+        (ColumnType::Double, Datum::Double(number)) => Value::Double(number),
+        (ColumnType::Double, value @ (Datum::Long(_) | Datum::Boolean(_))) => {
+            Value::Double(value.number().ok_or_else(bad)?)
+        }
+        (ColumnType::Double, Datum::String(text)) => {
+            let number = text.trim().parse::<f64>().map_err(|_| bad())?;
+            Value::Double(
+                Some(number)
+                    .filter(|number| number.is_finite())
+                    .ok_or_else(bad)?,
+            )
+        }
+        (ColumnType::Boolean, Datum::Boolean(is)) => Value::Boolean(is),
+        (ColumnType::Boolean, Datum::Long(number @ 0..=1)) => Value::Boolean(number == 1),
+        (ColumnType::String, Datum::Binary(_)) => return Err(bad()),
+        (ColumnType::String, value) => Value::String(value.text().ok_or_else(bad)?),
+        (ColumnType::Binary, Datum::Binary(bytes)) => Value::Binary(bytes),
+        (ColumnType::Binary, Datum::String(text)) => Value::Binary(text.into()),
+        _ => return Err(bad()),
+    }))
+}
