@@ -18,6 +18,7 @@ use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
 use crate::aggregate::Tree;
+use crate::asked::Asked;
 use crate::checked::Checked;
 use crate::collect::{Found, OF_ONE_MAX, Order, Page, PageToken, Short};
 use crate::deadline::Deadline;
@@ -188,13 +189,17 @@ impl Searches {
         (offset, limit): (usize, usize),
         timeout_ms: Option<u64>,
     ) -> Result<Arc<Checked>, Error> {
-        let deadline = Arc::new(Deadline::new(until(timeout_ms)));
-        let compiled = compile(&layout, &deadline, &query).map_err(Error::Search)?;
+        let asked = Asked {
+            deadline: Arc::new(Deadline::new(until(timeout_ms))),
+            share: Arc::new(self.memory()),
+            since_ms: since(table, index, self.inner.tables.search_ms()),
+            limit,
+        };
+        let compiled = compile(&layout, &asked, &query).map_err(Error::Search)?;
         let order = Order::new(&layout, &page.sort).map_err(Error::Search)?;
-        let since_ms = since(table, index, self.inner.tables.search_ms());
         Ok(Arc::new(Checked {
             index: index.id,
-            compiled: living((&layout, &deadline), compiled, since_ms),
+            compiled: living(&layout, &asked, compiled),
             layout,
             query,
             order: Arc::new(order),
@@ -202,8 +207,7 @@ impl Searches {
             aggregates,
             offset,
             limit,
-            since_ms,
-            deadline,
+            asked,
         }))
     }
 
@@ -216,7 +220,7 @@ impl Searches {
             .map(|id| (id, partitions.tail(id).position()))
             .collect();
         let waits = self.inner.options.waits && !faults::is_named("search_waits_not");
-        let deadline = tokio::time::Instant::from_std(checked.deadline.at);
+        let deadline = tokio::time::Instant::from_std(checked.asked.deadline.at);
         let running = async {
             loop {
                 match self.running(checked.index) {
@@ -244,7 +248,7 @@ impl Searches {
         }
         let seen = Arc::clone(&seen.borrow());
         let is_covered = seen.0.as_ref().is_some_and(|shown| {
-            shown.place.is_whole(checked.since_ms) && (!waits || seen.covers(&tails))
+            shown.place.is_whole(checked.asked.since_ms) && (!waits || seen.covers(&tails))
         });
         let snapshot = seen.0.as_ref().map(|shown| shown.snapshot.clone());
         (snapshot, is_covered)
@@ -253,11 +257,10 @@ impl Searches {
     /// Runs a search.
     async fn found(&self, checked: &Arc<Checked>, snapshot: Snapshot) -> Result<Found, Error> {
         let searcher = snapshot.searcher.clone();
-        let (until, share) = (checked.deadline.at, self.memory());
-        let checked = Arc::clone(checked);
-        let (layout, deadline) = (&checked.layout, &checked.deadline);
-        let tree = Tree::new(layout, deadline, &searcher, &checked.aggregates)?;
-        let run = move || checked.run(&searcher, share, tree);
+        let (until, checked) = (checked.asked.deadline.at, Arc::clone(checked));
+        let (layout, asked) = (&checked.layout, &checked.asked);
+        let tree = Tree::new(layout, asked, &searcher, &checked.aggregates)?;
+        let run = move || checked.run(&searcher, tree);
         let found = self.run(until, run).await.and_then(|found| {
             let refused = match found.short {
                 None => return Ok(found),

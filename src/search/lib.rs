@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod analyze;
+mod asked;
 mod checked;
 mod collect;
 mod deadline;

@@ -20,6 +20,7 @@ use tideline_table::{Batch, Table, View, key_of};
 use crate::follow::since;
 use crate::index::document::{Item, newest};
 use crate::index::layout::{KEY, Layout, Placed, VERSION};
+use crate::index::stored::Stored;
 use crate::index::{Broken, Index, key_in};
 use crate::searches::folder_of;
 
@@ -194,7 +195,13 @@ fn text_of(item: &Item) -> String {
         Item::Boolean(flag) => flag.to_string(),
         Item::Point(StoredPoint(steps)) => steps.to_string(),
         Item::Text(text) => text.clone(),
+        Item::Vector(numbers) => sum_of_bytes(numbers),
     }
+}
+
+/// Of what is kept as it was given.
+fn sum_of_bytes(bytes: &[u8]) -> String {
+    xxh3_64(bytes).to_string()
 }
 
 fn texts<T: ToString>(values: impl Iterator<Item = T>) -> Values {
@@ -207,7 +214,7 @@ fn sums_of(
     since_ms: Option<i64>,
     sums: &mut Sums,
 ) -> tantivy::Result<()> {
-    let columns = segment.fast_fields();
+    let (columns, stored) = (segment.fast_fields(), Stored::new(segment)?);
     let versions = columns.i64(VERSION)?;
     let Some(keys) = columns.bytes(KEY)? else {
         return Ok(());
@@ -229,6 +236,10 @@ fn sums_of(
                     texts(columns.f64(name)?.values_for_doc(row).map(f64::to_bits))
                 }
                 FieldType::Boolean => texts(columns.bool(name)?.values_for_doc(row)),
+                FieldType::Vector => match placed.at {
+                    Some(at) => stored.with(row, at, sum_of_bytes)?.into_iter().collect(),
+                    None => Vec::new(),
+                },
                 FieldType::GeoPoint => texts(columns.u64(name)?.values_for_doc(row)),
                 _ => match columns.str(name)? {
                     None => Vec::new(),

@@ -12,6 +12,7 @@ mod geo;
 mod invalid;
 mod query;
 mod schema;
+mod scored;
 
 pub use aggregate::{
     AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregated, Aggregates,
@@ -29,3 +30,7 @@ pub use query::{
     SortMode, Sorter,
 };
 pub use schema::{SearchIndex, SearchIndexUpdate, SearchSchema};
+pub use scored::{
+    Best, Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Function, FunctionKind, Functions, Modifier,
+    NEAR_MAX, NEAR_PARTS, Near, Origin,
+};

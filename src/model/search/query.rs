@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidSearch, Point};
+use super::{Best, Functions, InvalidSearch, Near, Point};
 use crate::Value;
 
 /// Which rows.
@@ -80,6 +80,12 @@ pub enum Query {
         /// The field.
         field: String,
     },
+    /// Whose vector is near to another one.
+    Near(Box<Near>),
+    /// The rows of another query, with other scores.
+    Functions(Box<Functions>),
+    /// The rows of several queries, each with its best score.
+    Best(Best),
     /// Whose point lies in a box.
     GeoBox {
         /// The field.

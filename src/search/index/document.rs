@@ -17,6 +17,8 @@ const TEXT_BYTES_MAX: usize = 2 << 20;
 /// What a value takes in memory, beside its text, and a word with it.
 const ITEM_BYTES: usize = 64;
 const WORD_BYTES: usize = 100;
+/// Of a number of a vector, with the spaces around it.
+const NUMBER_CHARS_MAX: usize = 64;
 /// Elements of a list beyond these are left out.
 const ELEMENTS_MAX: usize = 256;
 
@@ -28,6 +30,8 @@ pub(crate) enum Item {
     Boolean(bool),
     Text(String),
     Point(StoredPoint),
+    /// Numbers, four bytes each.
+    Vector(Vec<u8>),
 }
 
 impl Layout {
@@ -48,7 +52,7 @@ impl Layout {
             let Some(items) = placed.items(columns, row) else {
                 continue;
             };
-            let of_texts: usize = items.iter().map(Item::text_bytes).sum();
+            let of_texts: usize = items.iter().map(Item::bytes).sum();
             if placed.field.kind == FieldType::Text {
                 if texts + of_texts > TEXT_BYTES_MAX {
                     continue;
@@ -64,6 +68,7 @@ impl Layout {
                     Item::Integer(number) => document.add_i64(at, number),
                     Item::Double(number) => document.add_f64(at, number),
                     Item::Boolean(flag) => document.add_bool(at, flag),
+                    Item::Vector(numbers) => document.add_bytes(at, &numbers),
                     Item::Point(StoredPoint(steps)) => document.add_u64(at, steps),
                     Item::Text(text) if placed.field.kind == FieldType::Text => {
                         let tokens = tokens(placed, text);
@@ -79,9 +84,10 @@ impl Layout {
 }
 
 impl Item {
-    fn text_bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         match self {
             Item::Text(text) => text.len(),
+            Item::Vector(numbers) => numbers.len(),
             _ => 0,
         }
     }
@@ -91,7 +97,7 @@ impl Placed {
     /// The values of a row's field; `None` = it has none.
     pub(crate) fn items(&self, columns: &[KeyColumn], row: &FoundRow) -> Option<Vec<Item>> {
         let value = value(columns, row, self.field.column())?;
-        if self.field.kind == FieldType::Nested || self.field.kind == FieldType::Vector {
+        if self.field.kind == FieldType::Nested {
             return matches!(value, ValueRef::String(_) | ValueRef::Binary(_)).then(Vec::new);
         }
         if !self.field.is_array {
@@ -129,6 +135,9 @@ impl Placed {
                 Item::Double(number)
             }
             (FieldType::Boolean, ValueRef::Boolean(flag)) => Item::Boolean(flag),
+            (FieldType::Vector, value) => {
+                Item::Vector(vector(value, self.field.vector?.dimension)?)
+            }
             (FieldType::Date, ValueRef::Integer(number)) => {
                 Item::Integer(self.formats.of_integer(number)?)
             }
@@ -159,6 +168,24 @@ impl Placed {
             _ => return None,
         })
     }
+}
+
+/// The numbers of a vector, as documents keep them; `None` = they are not so many, or not all are numbers.
+fn vector(value: ValueRef<'_>, dimension: usize) -> Option<Vec<u8>> {
+    let numbers: Vec<f32> = match value {
+        ValueRef::String(text) if text.len() <= dimension * NUMBER_CHARS_MAX => {
+            serde_json::from_str(text).ok()?
+        }
+        ValueRef::Binary(bytes) => {
+            let (numbers, rest) = bytes.as_chunks::<4>();
+            #[allow(clippy::little_endian_bytes)] // as SDKs write them
+            let numbers = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes));
+            rest.is_empty().then(|| numbers.collect())?
+        }
+        _ => return None,
+    };
+    let is_whole = numbers.len() == dimension && numbers.iter().all(|number| number.is_finite());
+    is_whole.then(|| numbers.iter().copied().flat_map(f32::to_be_bytes).collect())
 }
 
 /// The newest version of a row, ms since 1970; of one without columns, which does not expire, the last one of all.

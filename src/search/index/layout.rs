@@ -12,8 +12,8 @@
 //! ```
 
 use tantivy::schema::{
-    BytesOptions, FAST, Field as EngineField, INDEXED, IndexRecordOption, NumericOptions, Schema,
-    SchemaBuilder, TextFieldIndexing, TextOptions,
+    BytesOptions, FAST, Field as EngineField, INDEXED, IndexRecordOption, NumericOptions, STORED,
+    Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
 };
 
 use tideline_model::search::{
@@ -139,6 +139,7 @@ fn place(
                 .set_index_option(IndexRecordOption::WithFreqsAndPositions);
             engine.add_text_field(name, TextOptions::default().set_indexing_options(words))
         }
-        FieldType::Text | FieldType::Nested | FieldType::Vector => return None,
+        FieldType::Vector => engine.add_bytes_field(name, STORED),
+        FieldType::Text | FieldType::Nested => return None,
     })
 }

@@ -12,7 +12,7 @@ use tideline_base::ids::{HistoryId, PartitionId, Position, TableId};
 use tideline_table::Map;
 
 /// Of what a commit holds, the layout included. Another number: the index is made anew.
-const FORMAT: u16 = 3;
+const FORMAT: u16 = 4;
 
 /// How far an index has come in all partitions that it reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

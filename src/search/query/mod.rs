@@ -4,8 +4,10 @@
 //! anything runs; whatever is no text scores its weight. Must not: run one.
 
 mod between;
+mod functions;
 mod geo;
 mod guarded;
+mod near;
 mod pattern;
 mod value;
 mod words;
@@ -24,6 +26,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tideline_model::Value;
 use tideline_model::search::{ASKED_BYTES_MAX, Bool, FieldType, InvalidSearch, Query};
 
+use crate::asked::Asked;
 use crate::deadline::Deadline;
 use crate::index::layout::{Layout, Placed, VERSION};
 use between::Between;
@@ -37,20 +40,22 @@ pub(crate) type Compiled = Box<dyn Engine>;
 struct Scope<'s> {
     layout: &'s Layout,
     deadline: &'s Arc<Deadline>,
+    asked: &'s Asked,
     /// What its texts may have yet, all together.
     words: Cell<usize>,
     text_bytes: Cell<usize>,
 }
 
-/// The engine's query for one of an index, which ends at a deadline.
+/// The engine's query for one of an index, which ends at its deadline.
 pub(crate) fn compile(
     layout: &Layout,
-    deadline: &Arc<Deadline>,
+    asked: &Asked,
     query: &Query,
 ) -> Result<Compiled, InvalidSearch> {
     let scope = Scope {
         layout,
-        deadline,
+        deadline: &asked.deadline,
+        asked,
         words: Cell::new(words::WORDS_MAX),
         text_bytes: Cell::new(ASKED_BYTES_MAX),
     };
@@ -111,6 +116,9 @@ fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch>
             let term = Term::from_field_text(layout.has, number);
             constant(of_term(term), 1.0)
         }
+        Query::Near(near) => near::near(scope, near)?,
+        Query::Functions(asked) => functions::functions(scope, asked)?,
+        Query::Best(asked) => functions::best(scope, asked)?,
         Query::GeoBox { .. } | Query::GeoDistance { .. } | Query::GeoPolygon { .. } => {
             constant(geo::points(scope, query)?, 1.0)
         }
@@ -118,19 +126,15 @@ fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch>
 }
 
 /// Of what a query finds, only rows whose newest version is from this time on, ms since 1970.
-pub(crate) fn living(
-    (layout, deadline): (&Layout, &Arc<Deadline>),
-    query: Compiled,
-    since_ms: Option<i64>,
-) -> Compiled {
-    let Some(since_ms) = since_ms else {
+pub(crate) fn living(layout: &Layout, asked: &Asked, query: Compiled) -> Compiled {
+    let Some(since_ms) = asked.since_ms else {
         return query;
     };
     let lives: Compiled = Box::new(Between {
         column: VERSION.to_owned(),
         from: Bound::Included(Term::from_field_i64(layout.version, since_ms)),
         to: Bound::Unbounded,
-        deadline: Arc::clone(deadline),
+        deadline: Arc::clone(&asked.deadline),
     });
     let both = vec![(Occur::Must, query), (Occur::Must, constant(lives, 0.0))];
     Box::new(BooleanQuery::new(both))

@@ -14,7 +14,8 @@ use tideline_base::clock::Clock;
 use tideline_base::ids::TableId;
 use tideline_base::metrics::Metrics;
 use tideline_model::search::{
-    Aggregates, Analyzer, Columns, Field, FieldType, Query, Search, SearchSchema, Sort, Total,
+    Aggregates, Analyzer, Columns, Field, FieldType, Metric, Query, Search, SearchSchema, Sort,
+    Total, VectorOptions,
 };
 use tideline_model::{
     Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent, RowChange,
@@ -296,6 +297,21 @@ pub(super) fn schema() -> SearchSchema {
                 ..field("whole_text", FieldType::Keyword)
             },
             field("n", FieldType::Long),
+            Field {
+                vector: Some(VectorOptions {
+                    dimension: 3,
+                    metric: Metric::Euclidean,
+                }),
+                ..field("place", FieldType::Vector)
+            },
+            Field {
+                source: Some("place".to_owned()),
+                vector: Some(VectorOptions {
+                    dimension: 3,
+                    metric: Metric::Cosine,
+                }),
+                ..field("way", FieldType::Vector)
+            },
         ],
         ..SearchSchema::default()
     };

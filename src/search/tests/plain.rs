@@ -81,6 +81,9 @@ impl Row<'_> {
         match query {
             Query::All => true,
             Query::Constant(inner) => self.is_found(inner),
+            Query::Functions(asked) => self.is_found(&asked.query),
+            Query::Best(asked) => asked.queries.iter().any(|query| self.is_found(query)),
+            Query::Near(_) => panic!("what is near is not a matter of one row"),
             Query::Exists { field } => self.has(field),
             Query::Terms { field, values, .. } => values.iter().any(|value| {
                 self.compare(field, value)

@@ -3,7 +3,10 @@
 //! Owns: which there are. Promises: the same number gives the same. Must not: know what is found.
 
 use tideline_model::Value;
-use tideline_model::search::{Bool, Match, MinimumMatch, Missing, Point, Query, Sort, Sorter};
+use tideline_model::search::{
+    Best, Bool, Combine, Fold, Function, FunctionKind, Functions, Match, MinimumMatch, Missing,
+    Point, Query, Sort, Sorter,
+};
 
 use super::bed::Cells;
 
@@ -98,7 +101,7 @@ impl Random {
     pub(super) fn cells(&mut self) -> Cells {
         let mut cells = Cells::new();
         for name in [
-            "long", "double", "flag", "word", "text", "words", "day", "point",
+            "long", "double", "flag", "word", "text", "words", "day", "point", "place",
         ] {
             if self.is_one_of(5) {
                 continue;
@@ -122,6 +125,7 @@ impl Random {
                     Value::String(serde_json::to_string(&words).unwrap())
                 }
                 "day" => self.day(),
+                "place" => self.place(),
                 _ => {
                     let point = self.point();
                     Value::String(format!("{}, {}", point.lat, point.lon))
@@ -130,6 +134,23 @@ impl Random {
             cells.insert(name, value);
         }
         cells
+    }
+
+    /// Three numbers, in one of the two forms that a vector has.
+    fn place(&mut self) -> Value {
+        let numbers = self.vector();
+        match self.is_one_of(2) {
+            true => Value::String(format!("{numbers:?}")),
+            #[allow(clippy::little_endian_bytes)] // as SDKs write them
+            false => {
+                let bytes = numbers.into_iter().flat_map(f32::to_le_bytes);
+                Value::Binary(bytes.collect::<Vec<u8>>().into())
+            }
+        }
+    }
+
+    pub(super) fn vector(&mut self) -> Vec<f32> {
+        (0..3).map(|_| self.number() as f32 / 2.0).collect()
     }
 
     fn value(&mut self, field: &str) -> Value {
@@ -170,7 +191,7 @@ impl Random {
 
     /// A query, so deep at most.
     pub(super) fn query(&mut self, depth: usize) -> Query {
-        match self.below(if depth == 0 { 11 } else { 16 }) {
+        match self.below(if depth == 0 { 11 } else { 18 }) {
             0 => Query::All,
             1 | 2 => {
                 let (field, count) = (self.field(), 1 + self.below(3));
@@ -235,6 +256,26 @@ impl Random {
             },
             10 => self.geo(),
             11 => Query::Constant(Box::new(self.query(depth - 1))),
+            12 => {
+                let count = 1 + self.below(3);
+                Query::Best(Best {
+                    queries: (0..count).map(|_| self.query(depth - 1)).collect(),
+                    tie_breaker: 0.5,
+                    weight: 1.0,
+                })
+            }
+            13 => Query::Functions(Box::new(Functions {
+                query: self.query(depth - 1),
+                functions: vec![Function {
+                    kind: FunctionKind::Random,
+                    filter: self.is_one_of(2).then(|| self.query(depth - 1)),
+                    weight: 2.0,
+                }],
+                fold: Fold::Sum,
+                combine: Combine::Sum,
+                min_score: None,
+                max_score: None,
+            })),
             _ => {
                 let some = |random: &mut Random, most: u64| {
                     let count = random.below(most);

@@ -11,6 +11,7 @@ mod refusal;
 mod reply;
 mod request;
 mod schema;
+mod scored;
 mod sort;
 
 pub use reply::{DescribedIndex, FoundPage, ScannedPage};

@@ -14,6 +14,7 @@ use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
 use super::refusal::within;
+use super::scored;
 use tideline_model::Value;
 use tideline_model::search::{
     ASKED_BYTES_MAX, Bool, InvalidSearch, Match, MinimumMatch, Point, Query, QueryNodes,
@@ -33,8 +34,13 @@ pub(super) fn query(message: &proto::Query) -> Result<Query, Failure> {
     decode(message, &mut QueryNodes::default(), 1)
 }
 
+/// A query at a depth of a request's.
 #[allow(clippy::too_many_lines)] // a few lines for each kind of query
-fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Result<Query, Failure> {
+pub(super) fn decode(
+    message: &proto::Query,
+    nodes: &mut QueryNodes,
+    depth: usize,
+) -> Result<Query, Failure> {
     nodes.more(1, depth)?;
     let code = message.r#type.ok_or_else(missing)?;
     let kind = proto::QueryType::try_from(code);
@@ -177,10 +183,16 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
             }
         }
         proto::QueryType::NestedQuery => return unsupported("query NESTED_QUERY"),
-        proto::QueryType::KnnVectorQuery => return unsupported("query KNN_VECTOR_QUERY"),
-        proto::QueryType::FunctionScoreQuery => return unsupported("query FUNCTION_SCORE_QUERY"),
-        proto::QueryType::FunctionsScoreQuery => return unsupported("query FUNCTIONS_SCORE_QUERY"),
-        proto::QueryType::DisMaxQuery => return unsupported("query DIS_MAX_QUERY"),
+        proto::QueryType::KnnVectorQuery => {
+            Query::Near(Box::new(scored::near(body, nodes, depth)?))
+        }
+        proto::QueryType::FunctionScoreQuery => {
+            Query::Functions(Box::new(scored::function(body, nodes, depth)?))
+        }
+        proto::QueryType::FunctionsScoreQuery => {
+            Query::Functions(Box::new(scored::functions(body, nodes, depth)?))
+        }
+        proto::QueryType::DisMaxQuery => Query::Best(scored::best(body, nodes, depth)?),
     })
 }
 
@@ -191,7 +203,7 @@ const QUERIES: RangeInclusive<u32> = 1..=4;
 
 /// How many fields of these numbers there are. More than a query may have parts are refused before they are decoded: an
 /// empty one takes two bytes here and many in memory.
-fn many(body: &[u8], numbers: RangeInclusive<u32>) -> Result<usize, Failure> {
+pub(super) fn many(body: &[u8], numbers: RangeInclusive<u32>) -> Result<usize, Failure> {
     let mut count = 0;
     walk(body, |number, _| {
         count += usize::from(numbers.contains(&number));
@@ -225,7 +237,7 @@ fn bool_query(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Bool,
     })
 }
 
-fn field(name: Option<String>) -> Result<String, Failure> {
+pub(super) fn field(name: Option<String>) -> Result<String, Failure> {
     let name = name.ok_or_else(missing)?;
     match name.is_empty() || name.len() > 255 {
         true => Err(InvalidSearch::NoField(name).into()),
@@ -245,7 +257,7 @@ fn limited(text: Option<String>, what: &'static str, most: usize) -> Result<Stri
     }
 }
 
-fn weight(weight: Option<f32>) -> Result<f32, Failure> {
+pub(super) fn weight(weight: Option<f32>) -> Result<f32, Failure> {
     match weight {
         None => Ok(1.0),
         Some(weight) if weight >= 0.0 && weight.is_finite() => Ok(weight),
@@ -266,7 +278,7 @@ fn minimum(text: Option<String>, count: Option<i32>) -> Result<Option<MinimumMat
     Ok(of_text.or_else(|| count.map(|count| MinimumMatch::Count(count.into()))))
 }
 
-fn point(text: Option<String>) -> Result<Point, Failure> {
+pub(super) fn point(text: Option<String>) -> Result<Point, Failure> {
     Ok(Point::parse(&text.ok_or_else(missing)?)?)
 }
 
