@@ -27,7 +27,7 @@ pub(crate) struct Checked {
     /// Rows before the page, and of it.
     pub(crate) offset: usize,
     pub(crate) limit: usize,
-    pub(crate) asked: Asked,
+    pub(crate) asked: Arc<Asked>,
 }
 
 impl Checked {

@@ -189,12 +189,12 @@ impl Searches {
         (offset, limit): (usize, usize),
         timeout_ms: Option<u64>,
     ) -> Result<Arc<Checked>, Error> {
-        let asked = Asked {
+        let asked = Arc::new(Asked {
             deadline: Arc::new(Deadline::new(until(timeout_ms))),
             share: Arc::new(self.memory()),
             since_ms: since(table, index, self.inner.tables.search_ms()),
             limit,
-        };
+        });
         let compiled = compile(&layout, &asked, &query).map_err(Error::Search)?;
         let order = Order::new(&layout, &page.sort).map_err(Error::Search)?;
         Ok(Arc::new(Checked {

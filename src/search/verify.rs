@@ -180,9 +180,10 @@ fn is_compared(placed: &&Placed) -> bool {
 }
 
 fn sum_of_row(layout: &Layout, columns: &[KeyColumn], row: &FoundRow) -> u64 {
-    let compared = layout.fields.iter().filter(is_compared);
-    let values = compared.map(|placed| {
-        let items = placed.items(columns, row).unwrap_or_default().into_iter();
+    let all = layout.fields.iter().zip(layout.items(columns, row));
+    let compared = all.filter(|(placed, _)| is_compared(placed));
+    let values = compared.map(|(_, items)| {
+        let items = items.unwrap_or_default().into_iter();
         items.map(|item| text_of(&item)).collect()
     });
     sum(values.collect())
@@ -195,7 +196,7 @@ fn text_of(item: &Item) -> String {
         Item::Boolean(flag) => flag.to_string(),
         Item::Point(StoredPoint(steps)) => steps.to_string(),
         Item::Text(text) => text.clone(),
-        Item::Vector(numbers) => sum_of_bytes(numbers),
+        Item::Kept(bytes) => sum_of_bytes(bytes),
     }
 }
 
@@ -236,7 +237,7 @@ fn sums_of(
                     texts(columns.f64(name)?.values_for_doc(row).map(f64::to_bits))
                 }
                 FieldType::Boolean => texts(columns.bool(name)?.values_for_doc(row)),
-                FieldType::Vector => match placed.at {
+                FieldType::Vector | FieldType::Nested => match placed.at {
                     Some(at) => stored.with(row, at, sum_of_bytes)?.into_iter().collect(),
                     None => Vec::new(),
                 },

@@ -32,5 +32,5 @@ pub use query::{
 pub use schema::{SearchIndex, SearchIndexUpdate, SearchSchema};
 pub use scored::{
     Best, Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Function, FunctionKind, Functions, Modifier,
-    NEAR_MAX, NEAR_PARTS, Near, Origin,
+    NEAR_MAX, NEAR_PARTS, Near, Nested, ObjectScores, Origin,
 };

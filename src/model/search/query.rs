@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Best, Functions, InvalidSearch, Near, Point};
+use super::{Best, Functions, InvalidSearch, Near, Nested, Point};
 use crate::Value;
 
 /// Which rows.
@@ -82,6 +82,8 @@ pub enum Query {
     },
     /// Whose vector is near to another one.
     Near(Box<Near>),
+    /// With an object of a nested field that matches.
+    Nested(Box<Nested>),
     /// The rows of another query, with other scores.
     Functions(Box<Functions>),
     /// The rows of several queries, each with its best score.
@@ -143,6 +145,18 @@ pub struct Bool {
     pub minimum: Option<MinimumMatch>,
     /// What scores are multiplied by.
     pub weight: Option<f32>,
+}
+
+impl Bool {
+    /// How many of those that should hold have to.
+    #[must_use]
+    pub fn least(&self) -> usize {
+        let others = self.must.len() + self.filter.len() + self.must_not.len();
+        match &self.minimum {
+            Some(minimum) => minimum.of(self.should.len()),
+            None => usize::from(others == 0 && !self.should.is_empty()),
+        }
+    }
 }
 
 /// How many of some parts have to match.

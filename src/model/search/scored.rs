@@ -244,6 +244,48 @@ pub struct Best {
     pub weight: f32,
 }
 
+/// Rows with an object of a nested field that matches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nested {
+    /// The nested field.
+    pub path: String,
+    /// What an object matches; its fields begin with the path.
+    pub query: Query,
+    /// How the scores of the objects that match become one.
+    pub scores: ObjectScores,
+    /// What that is multiplied by.
+    pub weight: f32,
+}
+
+/// How the scores of objects become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // they are named as what they are
+pub enum ObjectScores {
+    None,
+    Avg,
+    Max,
+    Total,
+    Min,
+}
+
+impl ObjectScores {
+    /// Of the scores of those that match; `None` = none does.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // few objects
+    pub fn of(self, scores: impl Iterator<Item = f32>) -> Option<f32> {
+        let scores: Vec<f32> = scores.collect();
+        let sum = || scores.iter().sum::<f32>();
+        let one = match self {
+            ObjectScores::None => 0.0,
+            ObjectScores::Avg => sum() / scores.len() as f32,
+            ObjectScores::Total => sum(),
+            ObjectScores::Max => scores.iter().copied().fold(f32::MIN, f32::max),
+            ObjectScores::Min => scores.iter().copied().fold(f32::MAX, f32::min),
+        };
+        (!scores.is_empty()).then_some(one)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

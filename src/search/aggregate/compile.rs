@@ -4,6 +4,7 @@
 //! row.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tantivy::Searcher;
 use tantivy::query::EnableScoring;
@@ -22,7 +23,7 @@ use crate::query::compile;
 /// What aggregations are resolved for.
 struct Scope<'s> {
     layout: &'s Layout,
-    asked: &'s Asked,
+    asked: &'s Arc<Asked>,
     searcher: &'s Searcher,
 }
 
@@ -30,7 +31,7 @@ impl Tree {
     /// The tree of a search; `None` = it computes nothing.
     pub(crate) fn new(
         layout: &Layout,
-        of: &Asked,
+        of: &Arc<Asked>,
         searcher: &Searcher,
         asked: &Aggregates,
     ) -> Result<Option<Tree>, Error> {

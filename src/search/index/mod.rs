@@ -6,6 +6,7 @@
 
 pub(crate) mod document;
 pub(crate) mod layout;
+pub(crate) mod object;
 pub(crate) mod place;
 pub(crate) mod stored;
 

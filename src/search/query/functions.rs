@@ -53,7 +53,7 @@ pub(super) fn functions(scope: &Scope<'_>, asked: &Functions) -> Result<Compiled
 
 fn resolved(scope: &Scope<'_>, asked: &Function) -> Result<Resolved, InvalidSearch> {
     let number = |name: &str, kinds: &[FieldType]| {
-        let placed = scope.layout.field(name)?;
+        let placed = scope.field(name)?;
         let is_there = kinds.contains(&placed.field.kind) && placed.field.can_sort();
         let refused = || placed.no("function score query");
         is_there.then_some(placed).ok_or_else(refused)

@@ -18,14 +18,14 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 
 use tideline_model::search::{FieldType, InvalidSearch, Metric, Near};
 
+use super::kept::{Judge, KeptRows};
 use super::{Compiled, Scope, compiled, constant, living, of_term};
-use crate::collect::{Share, Short, lock};
-use crate::deadline::Deadline;
-use crate::index::stored::Stored;
+use crate::asked::Asked;
+use crate::collect::lock;
 
 /// Rows whose vectors are near to another one.
 pub(super) fn near(scope: &Scope<'_>, asked: &Near) -> Result<Compiled, InvalidSearch> {
-    let placed = scope.layout.field(&asked.field)?;
+    let placed = scope.field(&asked.field)?;
     let (FieldType::Vector, Some(options)) = (placed.field.kind, placed.field.vector) else {
         return Err(placed.no("knn vector query"));
     };
@@ -56,9 +56,8 @@ pub(super) fn near(scope: &Scope<'_>, asked: &Near) -> Result<Compiled, InvalidS
             vector: asked.vector.clone(),
             min_score: asked.min_score,
             weight: asked.weight,
-            deadline: Arc::clone(scope.deadline),
-            share: Arc::clone(&scope.asked.share),
         }),
+        asked: Arc::clone(scope.asked),
     }))
 }
 
@@ -73,6 +72,7 @@ struct Nearest {
     /// Found once: a search is of one state of its index.
     ranked: Arc<Mutex<Option<Arc<Ranked>>>>,
     measure: Arc<Measure>,
+    asked: Arc<Asked>,
 }
 
 impl Clone for Nearest {
@@ -82,6 +82,7 @@ impl Clone for Nearest {
             top: self.top,
             ranked: Arc::clone(&self.ranked),
             measure: Arc::clone(&self.measure),
+            asked: Arc::clone(&self.asked),
         }
     }
 }
@@ -96,6 +97,7 @@ impl Query for Nearest {
         let weight = NearWeight {
             rows: self.rows.weight(rows)?,
             measure: Arc::clone(&self.measure),
+            asked: Arc::clone(&self.asked),
             scores: scoring.is_scoring_enabled(),
         };
         let Some(top) = self.top else {
@@ -120,12 +122,10 @@ struct Measure {
     norm: f64,
     min_score: Option<f32>,
     weight: f32,
-    deadline: Arc<Deadline>,
-    share: Arc<Share>,
 }
 
-impl Measure {
-    /// The score of a vector as documents keep it; `None` = it is too far away.
+impl Judge for Measure {
+    /// Of a vector; `None` = it is too far away.
     #[allow(clippy::cast_possible_truncation)] // scores are no more exact
     fn score(&self, kept: &[u8]) -> Option<Score> {
         let numbers = || {
@@ -151,14 +151,7 @@ impl Measure {
         let is_near = self.min_score.is_none_or(|least| score >= least);
         is_near.then_some((score * self.weight).clamp(f32::MIN, f32::MAX))
     }
-
-    /// What it counts as for the deadline.
-    fn effort(&self) -> u32 {
-        1 + u32::try_from(self.vector.len() / NUMBERS_A_STEP).unwrap_or(u32::MAX)
-    }
 }
-
-const NUMBERS_A_STEP: usize = 64;
 
 fn dot(one: &[f32], other: impl Iterator<Item = f32>) -> f64 {
     let products = one.iter().zip(other);
@@ -175,6 +168,7 @@ fn square_distance(one: &[f32], other: impl Iterator<Item = f32>) -> f64 {
 struct NearWeight {
     rows: Box<dyn Weight>,
     measure: Arc<Measure>,
+    asked: Arc<Asked>,
     /// Whether scores are asked for.
     scores: bool,
 }
@@ -184,7 +178,7 @@ impl NearWeight {
     fn ranked(&self, segments: &[SegmentReader], top: usize) -> tantivy::Result<Ranked> {
         let mut best = BinaryHeap::new();
         if self
-            .measure
+            .asked
             .share
             .take(2 * top * size_of::<Candidate>())
             .is_err()
@@ -226,18 +220,10 @@ impl NearWeight {
         segment: &SegmentReader,
         scores: bool,
         boost: Score,
-    ) -> tantivy::Result<NearRows> {
-        let mut rows = NearRows {
-            rows: self.rows.scorer(segment, 1.0)?,
-            stored: Stored::new(segment)?,
-            measure: Arc::clone(&self.measure),
-            scores: scores || self.measure.min_score.is_some(),
-            score: 0.0,
-            boost,
-            is_over: false,
-        };
-        rows.settle();
-        Ok(rows)
+    ) -> tantivy::Result<KeptRows<Measure>> {
+        let looks = scores || self.measure.min_score.is_some();
+        let judged = (self.measure.at, &self.measure);
+        KeptRows::new(&*self.rows, segment, judged, (looks, boost), &self.asked)
     }
 }
 
@@ -281,79 +267,6 @@ impl PartialEq for Candidate {
 }
 
 impl Eq for Candidate {}
-
-/// Rows with a vector, each measured when it is come to.
-struct NearRows {
-    rows: Box<dyn Scorer>,
-    stored: Stored,
-    measure: Arc<Measure>,
-    scores: bool,
-    score: Score,
-    boost: Score,
-    is_over: bool,
-}
-
-impl NearRows {
-    /// Goes on until a row is near.
-    fn settle(&mut self) -> DocId {
-        while self.rows.doc() != TERMINATED && self.scores {
-            if self.measure.deadline.is_over_after(self.measure.effort()) {
-                self.is_over = true;
-                return TERMINATED;
-            }
-            let look = |kept: &[u8]| self.measure.score(kept);
-            match self.stored.with(self.rows.doc(), self.measure.at, look) {
-                Ok(Some(Some(score))) => {
-                    self.score = score;
-                    break;
-                }
-                Ok(_) => {}
-                Err(_) => {
-                    self.measure.share.end(Short::Damaged);
-                    self.is_over = true;
-                    return TERMINATED;
-                }
-            }
-            self.rows.advance();
-        }
-        self.doc()
-    }
-}
-
-impl DocSet for NearRows {
-    fn advance(&mut self) -> DocId {
-        if self.is_over {
-            return TERMINATED;
-        }
-        self.rows.advance();
-        self.settle()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if target > self.doc() {
-            self.rows.seek(target);
-            self.settle();
-        }
-        self.doc()
-    }
-
-    fn doc(&self) -> DocId {
-        match self.is_over {
-            true => TERMINATED,
-            false => self.rows.doc(),
-        }
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.rows.size_hint()
-    }
-}
-
-impl Scorer for NearRows {
-    fn score(&mut self) -> Score {
-        self.score * self.boost
-    }
-}
 
 /// The nearest rows, which are known.
 struct TopWeight(Arc<Ranked>);

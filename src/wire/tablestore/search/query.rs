@@ -46,7 +46,6 @@ pub(super) fn decode(
     let kind = proto::QueryType::try_from(code);
     let kind = kind.map_err(|_| Failure::invalid(format!("Invalid query type: {code}.")))?;
     let body = message.query.clone().unwrap_or_default();
-    let unsupported = |what| Err(InvalidSearch::Unsupported(what).into());
     Ok(match kind {
         proto::QueryType::MatchAllQuery => Query::All,
         proto::QueryType::MatchQuery => {
@@ -182,7 +181,9 @@ pub(super) fn decode(
                 field: field(message.field_name)?,
             }
         }
-        proto::QueryType::NestedQuery => return unsupported("query NESTED_QUERY"),
+        proto::QueryType::NestedQuery => {
+            Query::Nested(Box::new(scored::nested(body, nodes, depth)?))
+        }
         proto::QueryType::KnnVectorQuery => {
             Query::Near(Box::new(scored::near(body, nodes, depth)?))
         }

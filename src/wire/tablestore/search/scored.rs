@@ -14,8 +14,8 @@ use super::refusal::within;
 use tideline_model::Value;
 use tideline_model::search::{
     Best, Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Function, FunctionKind, Functions,
-    InvalidSearch, KEYWORD_BYTES_MAX, Modifier, NEAR_MAX, NEAR_PARTS, Near, Origin, Query,
-    QueryNodes,
+    InvalidSearch, KEYWORD_BYTES_MAX, Modifier, NEAR_MAX, NEAR_PARTS, Near, Nested, ObjectScores,
+    Origin, Query, QueryNodes,
 };
 
 pub(super) fn near(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Near, Failure> {
@@ -37,6 +37,30 @@ pub(super) fn near(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<
         top,
         filter: filter.transpose()?,
         min_score: score("min_score", message.min_score)?,
+        weight: weight(message.weight)?,
+    })
+}
+
+pub(super) fn nested(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Nested, Failure> {
+    let message = proto::NestedQuery::decode(body)?;
+    if message
+        .inner_hits
+        .as_ref()
+        .is_some_and(|hits| !hits.is_empty())
+    {
+        return Err(InvalidSearch::Unsupported("inner_hits").into());
+    }
+    let scores = match message.score_mode.map(|_| message.score_mode()) {
+        Some(proto::ObjectScoreMode::ScoreModeNone) => ObjectScores::None,
+        Some(proto::ObjectScoreMode::ScoreModeMax) => ObjectScores::Max,
+        Some(proto::ObjectScoreMode::ScoreModeTotal) => ObjectScores::Total,
+        Some(proto::ObjectScoreMode::ScoreModeMin) => ObjectScores::Min,
+        Some(proto::ObjectScoreMode::ScoreModeAvg) | None => ObjectScores::Avg,
+    };
+    Ok(Nested {
+        path: field(message.path)?,
+        query: decode(&message.query.ok_or_else(missing)?, nodes, depth + 1)?,
+        scores,
         weight: weight(message.weight)?,
     })
 }
