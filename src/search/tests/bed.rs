@@ -15,7 +15,7 @@ use tideline_base::ids::TableId;
 use tideline_base::metrics::Metrics;
 use tideline_model::search::{
     Aggregates, Analyzer, Columns, Field, FieldType, Metric, Query, Search, SearchSchema, Sort,
-    Total, VectorOptions,
+    Sorter, Total, VectorOptions,
 };
 use tideline_model::{
     Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent, RowChange,
@@ -298,6 +298,20 @@ pub(super) fn schema() -> SearchSchema {
             },
             field("n", FieldType::Long),
             Field {
+                fields: vec![
+                    field("long", FieldType::Long),
+                    field("double", FieldType::Double),
+                    field("flag", FieldType::Boolean),
+                    field("word", FieldType::Keyword),
+                    field("text", FieldType::Text),
+                    Field {
+                        fields: vec![field("word", FieldType::Keyword)],
+                        ..field("more", FieldType::Nested)
+                    },
+                ],
+                ..field("tags", FieldType::Nested)
+            },
+            Field {
                 vector: Some(VectorOptions {
                     dimension: 3,
                     metric: Metric::Euclidean,
@@ -315,5 +329,8 @@ pub(super) fn schema() -> SearchSchema {
         ],
         ..SearchSchema::default()
     };
-    schema.checked().unwrap()
+    let mut schema = schema.checked().unwrap();
+    // By key, though there are objects.
+    schema.order.push(Sorter::Key { is_desc: false });
+    schema
 }

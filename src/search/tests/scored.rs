@@ -4,7 +4,7 @@
 
 use tideline_model::search::{
     Best, Bool, Combine, Curve, Decay, Fold, Function, FunctionKind, Functions, Match, Modifier,
-    Near, Origin, Query, Sort, Sorter,
+    Near, Nested, ObjectScores, Origin, Query, Sort, Sorter,
 };
 use tideline_model::{Error, FoundRow, Value};
 
@@ -333,6 +333,95 @@ async fn a_vector_of_another_kind_is_refused() {
             .searches
             .search::<Vec<FoundRow>>(&table, INDEX, search(query, None, 1));
         assert!(matches!(found.await, Err(Error::Search(_))), "{field}");
+    }
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_object_matches_the_whole_of_a_nested_query() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bed = Bed::open(folder.path());
+    bed.create().await;
+    bed.index().await;
+    for (number, tags) in [
+        (0, r#"[{"word": "a", "long": 1}, {"word": "b", "long": 2}]"#),
+        (1, r#"[{"word": "a", "long": 2, "more": [{"word": "x"}]}]"#),
+        (
+            2,
+            r#"[{"word": "b", "more": [{"word": "y"}, {"word": "x"}]}, {"word": "a"}]"#,
+        ),
+        (3, "[]"),
+        (4, r#"{"word": "a", "long": 2}"#),
+        (5, r#"[{"word": "a", "long": 2}, 7]"#),
+    ] {
+        let cells = [("tags", Value::String(tags.to_owned()))].into();
+        bed.write(("a".to_owned(), number), Some(cells)).await;
+    }
+    let term = |field: &str, value: Value| Query::Terms {
+        field: field.to_owned(),
+        values: vec![value],
+        weight: 1.0,
+    };
+    let word = |field: &str, word: &str| term(field, Value::String(word.to_owned()));
+    let nested = |path: &str, query| {
+        Query::Nested(Box::new(Nested {
+            path: path.to_owned(),
+            query,
+            scores: ObjectScores::Total,
+            weight: 2.0,
+        }))
+    };
+    let both = |one, other| {
+        Query::Bool(Box::new(Bool {
+            must: vec![one, other],
+            ..Bool::default()
+        }))
+    };
+    let without = |one, other| {
+        Query::Bool(Box::new(Bool {
+            must: vec![one],
+            must_not: vec![other],
+            ..Bool::default()
+        }))
+    };
+    let (a, two) = (word("tags.word", "a"), term("tags.long", Value::Integer(2)));
+    let (x, in_more) = (word("tags.more.word", "x"), "tags.more");
+    let found = async |query: Query| {
+        let found = scores(&bed, query, 10).await;
+        found
+            .into_iter()
+            .map(|(score, key)| (key.1, score))
+            .collect::<Vec<_>>()
+    };
+    // Each in another object is not enough.
+    assert_eq!(
+        found(nested("tags", both(a.clone(), two.clone()))).await,
+        [(1, 4.0)]
+    );
+    // What is excluded excludes objects.
+    let not_two = nested("tags", without(Query::All, two.clone()));
+    assert_eq!(found(not_two).await, [(2, 4.0), (0, 2.0)]);
+    assert_eq!(
+        found(nested("tags", nested(in_more, x.clone()))).await,
+        [(1, 4.0), (2, 4.0)]
+    );
+    assert_eq!(
+        found(nested(in_more, x.clone())).await,
+        [(1, 2.0), (2, 2.0)]
+    );
+    let here = nested("tags", both(a.clone(), nested(in_more, x.clone())));
+    assert_eq!(found(here).await, [(1, 6.0)]);
+    let table = bed.table().await;
+    for query in [
+        a,
+        nested("tags", x),
+        nested("word", Query::All),
+        nested("tags.word", Query::All),
+    ] {
+        let found =
+            bed.searches
+                .search::<Vec<FoundRow>>(&table, INDEX, search(query.clone(), None, 1));
+        assert!(matches!(found.await, Err(Error::Search(_))), "{query:?}");
     }
     bed.close().await;
 }
