@@ -12,6 +12,8 @@ mod collect;
 mod deadline;
 mod find;
 mod follow;
+#[cfg(feature = "faults")]
+pub mod fuzz;
 mod index;
 mod query;
 mod scans;
