@@ -11,7 +11,7 @@ use tideline_model::search::{Aggregates, Query};
 
 use crate::aggregate::Tree;
 use crate::asked::Asked;
-use crate::collect::{Found, Hit, Order, Page, PageToken, SortValue, Top, lock};
+use crate::collect::{Found, Hit, Order, OrderPart, Page, PageToken, SortValue, Top, lock};
 use crate::index::layout::Layout;
 use crate::query::{Compiled, with_key};
 
@@ -21,7 +21,11 @@ pub(crate) struct Checked {
     pub(crate) layout: Layout,
     pub(crate) query: Query,
     pub(crate) compiled: Compiled,
+    /// What is computed is computed of these; `None` = of the same.
+    pub(crate) unfiltered: Option<Compiled>,
     pub(crate) order: Arc<Order>,
+    /// Of rows that have this field alike, only the first.
+    pub(crate) alike: Option<OrderPart>,
     pub(crate) page: Page,
     pub(crate) aggregates: Aggregates,
     /// Rows before the page, and of it.
@@ -45,10 +49,19 @@ impl Checked {
         // One more, to know whether there is more.
         let limit = if self.limit == 0 { 0 } else { whole + 1 };
         let mut top = self.top(limit, after);
-        top.tree = tree.map(|tree| Arc::new(Mutex::new(tree)));
+        let mut tree = tree.map(|tree| Arc::new(Mutex::new(tree)));
+        let mut short = None;
+        if let (Some(unfiltered), Some(_)) = (&self.unfiltered, &tree) {
+            let mut of_all = self.top(0, None);
+            of_all.tree = tree.clone();
+            short = searcher.search(unfiltered, &of_all)?.short;
+        } else {
+            top.tree = tree.clone();
+        }
         let mut found = searcher.search(&self.compiled, &top)?;
-        if let (None, Some(tree)) = (found.short, &top.tree) {
-            match lock(tree).result() {
+        found.short = short.or(found.short);
+        if let (None, Some(tree)) = (found.short, tree.take()) {
+            match lock(&tree).result() {
                 Ok(aggregated) => found.aggregated = aggregated,
                 Err(short) => found.short = Some(short),
             }
@@ -63,6 +76,7 @@ impl Checked {
     fn top(&self, limit: usize, after: Option<Vec<SortValue>>) -> Top {
         Top {
             order: Arc::clone(&self.order),
+            alike: self.alike.clone(),
             limit,
             after,
             deadline: Arc::clone(&self.asked.deadline),

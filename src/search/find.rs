@@ -11,8 +11,8 @@ use tideline_base::bounds::Resource;
 use tideline_base::faults;
 use tideline_base::ids::{PartitionId, Position};
 use tideline_model::search::{
-    Aggregated, Aggregates, Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort, Sorter,
-    Total,
+    Aggregated, Aggregates, Bool, Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort,
+    Sorter, Total,
 };
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
@@ -20,7 +20,7 @@ use tideline_table::{Table, key_values};
 use crate::aggregate::Tree;
 use crate::asked::Asked;
 use crate::checked::Checked;
-use crate::collect::{Found, OF_ONE_MAX, Order, Page, PageToken, Short};
+use crate::collect::{Found, OF_ONE_MAX, Order, OrderPart, Page, PageToken, Short};
 use crate::deadline::Deadline;
 use crate::follow::{Snapshot, since};
 use crate::index::layout::Layout;
@@ -70,21 +70,29 @@ impl Searches {
             return Err(Error::Search(range));
         }
         // A page by score of an index that has no order does not go on.
-        let goes_on =
-            search.sort.is_some() || search.token.is_some() || !index.schema.order.is_empty();
+        // Nor does one of rows that are unlike: which these are follows from all before.
+        let goes_on = search.collapse.is_none()
+            && (search.sort.is_some() || search.token.is_some() || !index.schema.order.is_empty());
+        if search.token.is_some() && search.collapse.is_some() {
+            return Err(Error::Search(InvalidSearch::WithToken("collapse")));
+        }
         let counts = search.total == Total::All;
         let layout = Layout::new(&index.schema);
+        let (query, unfiltered) = filtered(search.query, search.filter);
         let page = match &search.token {
             None => Page::first(index.schema.sort(search.sort)),
             Some(_) if search.sort.is_some() => {
                 return Err(Error::Search(InvalidSearch::WithToken("sort")));
             }
             Some(token) => {
-                PageToken::read(token, index.id, &search.query, &layout).map_err(Error::Search)?
+                PageToken::read(token, index.id, &query, &layout).map_err(Error::Search)?
             }
         };
-        let (of, window) = ((&**table, index), (search.offset, search.limit));
-        let asked = (search.query, search.aggregates);
+        let alike = search.collapse.as_ref();
+        let alike = alike.map(|field| OrderPart::alike(&layout, field));
+        let alike = alike.transpose().map_err(Error::Search)?;
+        let (of, window) = ((&**table, index), (search.offset, search.limit, alike));
+        let asked = (query, unfiltered, search.aggregates);
         let checked = self.checked(of, layout, asked, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self.covered(&checked).await;
         if !is_covered {
@@ -144,8 +152,8 @@ impl Searches {
                 PageToken::read(token, index.id, &scan.query, &layout).map_err(Error::Search)?
             }
         };
-        let (of, window) = ((&**table, index), (0, scan.limit));
-        let asked = (scan.query, Aggregates::default());
+        let (of, window) = ((&**table, index), (0, scan.limit, None));
+        let asked = (scan.query, None, Aggregates::default());
         let checked = self.checked(of, layout, asked, page, window, scan.timeout_ms)?;
         let scans = &self.inner.scans;
         let kept = match &scan.session {
@@ -184,9 +192,9 @@ impl Searches {
         &self,
         (table, index): (&Table, &SearchIndex),
         layout: Layout,
-        (query, aggregates): (Query, Aggregates),
+        (query, unfiltered, aggregates): (Query, Option<Query>, Aggregates),
         page: Page,
-        (offset, limit): (usize, usize),
+        (offset, limit, alike): (usize, usize, Option<OrderPart>),
         timeout_ms: Option<u64>,
     ) -> Result<Arc<Checked>, Error> {
         let asked = Arc::new(Asked {
@@ -196,13 +204,17 @@ impl Searches {
             limit,
         });
         let compiled = compile(&layout, &asked, &query).map_err(Error::Search)?;
+        let unfiltered = unfiltered.map(|query| compile(&layout, &asked, &query));
+        let unfiltered = unfiltered.transpose().map_err(Error::Search)?;
         let order = Order::new(&layout, &page.sort).map_err(Error::Search)?;
         Ok(Arc::new(Checked {
             index: index.id,
             compiled: living(&layout, &asked, compiled),
+            unfiltered: unfiltered.map(|query| living(&layout, &asked, query)),
             layout,
             query,
             order: Arc::new(order),
+            alike,
             page,
             aggregates,
             offset,
@@ -313,6 +325,19 @@ impl Searches {
         }
         Ok((rows, read))
     }
+}
+
+/// The rows that are returned, and what they are filtered out of.
+fn filtered(query: Query, filter: Option<Query>) -> (Query, Option<Query>) {
+    let Some(filter) = filter else {
+        return (query, None);
+    };
+    let both = Bool {
+        must: vec![query.clone()],
+        filter: vec![filter],
+        ..Bool::default()
+    };
+    (Query::Bool(Box::new(both)), Some(query))
 }
 
 fn until(timeout_ms: Option<u64>) -> Instant {

@@ -245,6 +245,8 @@ pub(super) fn search(query: Query, sort: Option<Sort>, limit: usize) -> Search {
         limit,
         token: None,
         total: Total::All,
+        filter: None,
+        collapse: None,
         aggregates: Aggregates::default(),
         columns: Columns::None,
         timeout_ms: Some(30_000),

@@ -3,8 +3,9 @@
 //! Owns: the comparison with a plain look. Must not: look at words (`pages.rs`).
 
 use tideline_model::search::{
-    Best, Bool, Combine, Curve, Decay, Fold, Function, FunctionKind, Functions, Match, Modifier,
-    Near, Nested, ObjectScores, Origin, Query, Sort, Sorter,
+    Best, Bool, Combine, Curve, Decay, Fold, Function, FunctionKind, Functions, Match, Measure,
+    MeasureKind, Measured, Missing, Modifier, Near, Nested, ObjectScores, Origin, Query, Sort,
+    Sorter,
 };
 use tideline_model::{Error, FoundRow, Value};
 
@@ -422,6 +423,99 @@ async fn one_object_matches_the_whole_of_a_nested_query() {
             bed.searches
                 .search::<Vec<FoundRow>>(&table, INDEX, search(query.clone(), None, 1));
         assert!(matches!(found.await, Err(Error::Search(_))), "{query:?}");
+    }
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_is_of_rows_and_not_of_what_is_computed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bed = Bed::open(folder.path());
+    filled(&mut bed, &mut Random(7)).await;
+    let exists = |field: &str| Query::Exists {
+        field: field.to_owned(),
+    };
+    let count = Measure {
+        name: "count".to_owned(),
+        kind: MeasureKind::Count,
+        field: "n".to_owned(),
+        missing: None,
+    };
+    let mut asked = search(exists("long"), None, 3);
+    asked.filter = Some(exists("word"));
+    asked.aggregates.metrics = vec![count];
+    let has = |cells: &super::bed::Cells| matches!(cells.get("long"), Some(Value::Integer(_)));
+    let longs = bed.rows.values().filter(|cells| has(cells)).count();
+    let both = bed
+        .rows
+        .iter()
+        .filter(|(_, cells)| has(cells) && matches!(cells.get("word"), Some(Value::String(_))));
+    let both: Vec<_> = both.map(|(key, _)| key.clone()).collect();
+    let mut keys = Vec::new();
+    loop {
+        let page = bed.search(asked.clone()).await;
+        assert_eq!(page.total, Some(both.len() as u64));
+        let computed = &page.aggregated.metrics[0].2;
+        assert_eq!(*computed, Measured::Count(longs as u64));
+        keys.extend(page.rows.iter().map(|(rows, _)| key_of(&rows[0])));
+        let Some(token) = page.next else { break };
+        asked.token = Some(token);
+    }
+    assert!(keys == both && both.len() < longs);
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_rows_that_are_alike_the_first_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bed = Bed::open(folder.path());
+    filled(&mut bed, &mut Random(70_707)).await;
+    for (field, by) in [("word", "double"), ("long", "n"), ("double", "long")] {
+        for is_desc in [false, true] {
+            let sort = Sort {
+                sorters: vec![Sorter::Field {
+                    name: by.to_owned(),
+                    is_desc,
+                    mode: None,
+                    missing: Missing::Last,
+                    missing_field: None,
+                }],
+                keys_last: true,
+            };
+            let all = bed.keys(&Query::All, Some(sort.clone()), 90).await;
+            let mut seen = std::collections::BTreeSet::new();
+            let first = all.iter().filter(|key| {
+                let value = match (field, bed.rows[*key].get(field)) {
+                    ("word", Some(Value::String(text))) => Some(text.clone()),
+                    ("long", Some(Value::Integer(number))) => Some(number.to_string()),
+                    ("double", Some(Value::Double(number))) => Some(number.to_string()),
+                    _ => None,
+                };
+                seen.insert(value)
+            });
+            let first: Vec<_> = first.cloned().collect();
+            assert!(first.len() > 4 && first.len() < all.len());
+            for limit in [1, 3, 50] {
+                let mut asked = search(Query::All, Some(sort.clone()), limit);
+                asked.collapse = Some(field.to_owned());
+                let page = bed.search(asked.clone()).await;
+                assert!(page.next.is_none() && page.total == Some(all.len() as u64));
+                let keys: Vec<_> = page.rows.iter().map(|(rows, _)| key_of(&rows[0])).collect();
+                assert_eq!(keys, first[..limit.min(first.len())], "{field} by {by}");
+                asked.offset = 2;
+                let page = bed.search(asked).await;
+                let keys: Vec<_> = page.rows.iter().map(|(rows, _)| key_of(&rows[0])).collect();
+                let rest = &first[2..(limit + 2).min(first.len())];
+                assert_eq!(keys, rest, "{field} by {by}");
+            }
+        }
+    }
+    let table = bed.table().await;
+    for field in ["text", "words", "day", "point", "nothing", "tags.word"] {
+        let mut asked = search(Query::All, None, 1);
+        asked.collapse = Some(field.to_owned());
+        let found = bed.searches.search::<Vec<FoundRow>>(&table, INDEX, asked);
+        assert!(matches!(found.await, Err(Error::Search(_))), "{field}");
     }
     bed.close().await;
 }
