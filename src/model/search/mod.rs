@@ -13,6 +13,7 @@ mod invalid;
 mod query;
 mod schema;
 mod scored;
+mod sort;
 
 pub use aggregate::{
     AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregated, Aggregates,
@@ -26,11 +27,12 @@ pub use field::{Analyzer, Field, FieldType, KEYWORD_BYTES_MAX, Metric, VectorOpt
 pub use geo::{Point, StoredPoint, distance_m, is_inside};
 pub use invalid::InvalidSearch;
 pub use query::{
-    ASKED_BYTES_MAX, Bool, Match, MinimumMatch, Missing, Query, QueryNodes, SORTERS_MAX, Sort,
-    SortMode, Sorter,
+    ASKED_BYTES_MAX, Best, Bool, Function, FunctionKind, Functions, Match, MinimumMatch, Near,
+    Nested, Query, QueryNodes,
 };
 pub use schema::{SearchIndex, SearchIndexUpdate, SearchSchema};
 pub use scored::{
-    Best, Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Function, FunctionKind, Functions, Modifier,
-    NEAR_MAX, NEAR_PARTS, Near, Nested, ObjectScores, Origin,
+    Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Modifier, NEAR_MAX, NEAR_PARTS, ObjectScores,
+    Origin,
 };
+pub use sort::{Missing, SORTERS_MAX, Sort, SortMode, Sorter};

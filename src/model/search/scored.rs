@@ -1,26 +1,9 @@
-//! Queries whose scores are their meaning.
+//! Scores that are the meaning of a query: what is computed of a row's values, and how several become one.
 //!
-//! Owns: their forms and limits. Must not: know which fields an index has.
+//! Owns: the arithmetic, and limits. Must not: know queries, or which fields an index has.
 
-use super::{Point, Query};
+use super::Point;
 use crate::Value;
-
-/// Rows whose vectors are near to another one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Near {
-    /// The field.
-    pub field: String,
-    /// The other vector: as many numbers as the field has.
-    pub vector: Vec<f32>,
-    /// So many rows, the nearest ones; all if a page has more.
-    pub top: usize,
-    /// Only rows of these; `None` = of all.
-    pub filter: Option<Query>,
-    /// Only rows with this score at least, before it is multiplied.
-    pub min_score: Option<f32>,
-    /// What scores are multiplied by.
-    pub weight: f32,
-}
 
 /// The most numbers of a vector.
 pub const DIMENSIONS_MAX: usize = 4_096;
@@ -28,56 +11,6 @@ pub const DIMENSIONS_MAX: usize = 4_096;
 pub const NEAR_MAX: usize = 1_000;
 /// How many parts of a query a vector counts as: each takes a walk over all rows behind its filter.
 pub const NEAR_PARTS: usize = 64;
-
-/// The same rows as another query's, with other scores.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Functions {
-    /// The other query.
-    pub query: Query,
-    /// At least one.
-    pub functions: Vec<Function>,
-    /// How the values of functions become one.
-    pub fold: Fold,
-    /// How that and the score of the query become one.
-    pub combine: Combine,
-    /// Only rows with this score at least.
-    pub min_score: Option<f32>,
-    /// The value of the functions is not higher.
-    pub max_score: Option<f32>,
-}
-
-/// A function of a row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Function {
-    /// Its value.
-    pub kind: FunctionKind,
-    /// Only for rows of these; `None` = for all.
-    pub filter: Option<Query>,
-    /// What its value is multiplied by.
-    pub weight: f32,
-}
-
-/// What the value of a function is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FunctionKind {
-    /// 1.
-    One,
-    /// From 0 to 1, the same for a row in each search.
-    Random,
-    /// Of a field's number.
-    Field {
-        /// The field.
-        field: String,
-        /// What the number is multiplied by first.
-        factor: f64,
-        /// What becomes of it then.
-        modifier: Modifier,
-        /// The number of rows without one; `None` = the value of these is 1.
-        missing: Option<f64>,
-    },
-    /// 1 near to an origin, and less the farther a row is from it; 1 without a value.
-    Decay(Decay),
-}
 
 /// How a value falls with the distance from an origin.
 #[derive(Clone, Debug, PartialEq)]
@@ -231,30 +164,6 @@ impl Decay {
             Curve::Linear => (1.0 - (1.0 - self.decay) * far).max(0.0),
         }
     }
-}
-
-/// Rows of several queries, each with its best score.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Best {
-    /// At least one.
-    pub queries: Vec<Query>,
-    /// So much of the other scores counts too.
-    pub tie_breaker: f32,
-    /// What scores are multiplied by.
-    pub weight: f32,
-}
-
-/// Rows with an object of a nested field that matches.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Nested {
-    /// The nested field.
-    pub path: String,
-    /// What an object matches; its fields begin with the path.
-    pub query: Query,
-    /// How the scores of the objects that match become one.
-    pub scores: ObjectScores,
-    /// What that is multiplied by.
-    pub weight: f32,
 }
 
 /// How the scores of objects become one.

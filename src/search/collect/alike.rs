@@ -1,7 +1,7 @@
 //! Of rows that have one value of a field alike, the first.
 //!
-//! Owns: the first rows of a segment, one for each value. Promises: memory for as many rows as are wanted: a value whose
-//! first row is behind all of these comes back only by a better one. Must not: compare segments.
+//! Owns: the first rows of a segment, one for each value. Promises: memory for as many rows as are wanted: a value
+//! whose first row is behind all of these comes back only by a better one. Must not: compare segments.
 
 use std::collections::{BTreeMap, HashMap};
 

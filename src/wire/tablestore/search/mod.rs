@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod aggregated;
+mod parts;
 mod query;
 mod refusal;
 mod reply;

@@ -1,7 +1,7 @@
 //! Queries whose scores are their meaning, decoded.
 //!
-//! Owns: their messages. Promises: each of their numbers is one, and within its range. Must not: know which fields there
-//! are.
+//! Owns: their messages. Promises: each of their numbers is one, and within its range. Must not: know which fields
+//! there are.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -9,17 +9,17 @@ use prost::Message as _;
 use super::super::failure::Failure;
 use super::super::proto;
 use super::super::request::table::missing;
-use super::query::{decode, field, many, point, weight};
+use super::parts::{Inside, field, many, point, weight};
 use super::refusal::within;
 use tideline_model::Value;
 use tideline_model::search::{
     Best, Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Function, FunctionKind, Functions,
     InvalidSearch, KEYWORD_BYTES_MAX, Modifier, NEAR_MAX, NEAR_PARTS, Near, Nested, ObjectScores,
-    Origin, Query, QueryNodes,
+    Origin, Query,
 };
 
-pub(super) fn near(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Near, Failure> {
-    nodes.more(NEAR_PARTS, depth)?;
+pub(super) fn near(body: Bytes, inside: &mut Inside<'_>) -> Result<Near, Failure> {
+    inside.more(NEAR_PARTS)?;
     let message = proto::KnnVectorQuery::decode(body)?;
     let (field, vector) = (field(message.field_name)?, message.float32_query_vector);
     within("float32_query_vector", vector.len(), 1, DIMENSIONS_MAX)?;
@@ -28,9 +28,7 @@ pub(super) fn near(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<
     }
     let top = usize::try_from(message.top_k.ok_or_else(missing)?).unwrap_or(0);
     within("top_k", top, 1, NEAR_MAX)?;
-    let filter = message
-        .filter
-        .map(|filter| decode(&filter, nodes, depth + 1));
+    let filter = message.filter.map(|filter| inside.query(&filter));
     Ok(Near {
         field,
         vector,
@@ -41,7 +39,7 @@ pub(super) fn near(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<
     })
 }
 
-pub(super) fn nested(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Nested, Failure> {
+pub(super) fn nested(body: Bytes, inside: &mut Inside<'_>) -> Result<Nested, Failure> {
     let message = proto::NestedQuery::decode(body)?;
     if message
         .inner_hits
@@ -59,18 +57,18 @@ pub(super) fn nested(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Resul
     };
     Ok(Nested {
         path: field(message.path)?,
-        query: decode(&message.query.ok_or_else(missing)?, nodes, depth + 1)?,
+        query: inside.query(&message.query.ok_or_else(missing)?)?,
         scores,
         weight: weight(message.weight)?,
     })
 }
 
-pub(super) fn best(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Best, Failure> {
+pub(super) fn best(body: Bytes, inside: &mut Inside<'_>) -> Result<Best, Failure> {
     let count = many(&body, 1..=1)?;
     within("queries", count, 1, usize::MAX)?;
     let message = proto::DisMaxQuery::decode(body)?;
     let queries = message.queries.iter();
-    let queries = queries.map(|query| decode(query, nodes, depth + 1));
+    let queries = queries.map(|query| inside.query(query));
     let tie_breaker = message.tie_breaker.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&tie_breaker) {
         return Err(InvalidSearch::Range("tie_breaker", 0, 1).into());
@@ -83,11 +81,7 @@ pub(super) fn best(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<
 }
 
 /// The older form: the score times a field.
-pub(super) fn function(
-    body: Bytes,
-    nodes: &mut QueryNodes,
-    depth: usize,
-) -> Result<Functions, Failure> {
+pub(super) fn function(body: Bytes, inside: &mut Inside<'_>) -> Result<Functions, Failure> {
     let message = proto::FunctionScoreQuery::decode(body)?;
     let factor = message.field_value_factor.ok_or_else(missing)?;
     let kind = FunctionKind::Field {
@@ -97,7 +91,7 @@ pub(super) fn function(
         missing: None,
     };
     Ok(Functions {
-        query: inner(message.query, nodes, depth)?,
+        query: inner(message.query, inside)?,
         functions: vec![Function {
             kind,
             filter: None,
@@ -110,14 +104,10 @@ pub(super) fn function(
     })
 }
 
-pub(super) fn functions(
-    body: Bytes,
-    nodes: &mut QueryNodes,
-    depth: usize,
-) -> Result<Functions, Failure> {
+pub(super) fn functions(body: Bytes, inside: &mut Inside<'_>) -> Result<Functions, Failure> {
     let count = many(&body, 2..=2)?;
     within("functions", count, 1, usize::MAX)?;
-    nodes.more(count, depth)?;
+    inside.more(count)?;
     let message = proto::FunctionsScoreQuery::decode(body)?;
     let fold = match message.score_mode.map(|_| message.score_mode()) {
         Some(proto::FunctionScoreMode::FsmAvg) => Fold::Avg,
@@ -137,10 +127,10 @@ pub(super) fn functions(
     };
     let (min_score, max_score) = (message.min_score, message.max_score);
     let functions = message.functions.into_iter();
-    let functions = functions.map(|one| one_function(one, nodes, depth));
+    let functions = functions.map(|one| one_function(one, inside));
     Ok(Functions {
         functions: functions.collect::<Result<_, _>>()?,
-        query: inner(message.query, nodes, depth)?,
+        query: inner(message.query, inside)?,
         fold,
         combine,
         min_score: score("min_score", min_score)?,
@@ -149,18 +139,13 @@ pub(super) fn functions(
 }
 
 /// The query whose scores change; none = all rows.
-fn inner(
-    query: Option<proto::Query>,
-    nodes: &mut QueryNodes,
-    depth: usize,
-) -> Result<Query, Failure> {
-    query.map_or(Ok(Query::All), |query| decode(&query, nodes, depth + 1))
+fn inner(query: Option<proto::Query>, inside: &mut Inside<'_>) -> Result<Query, Failure> {
+    query.map_or(Ok(Query::All), |query| inside.query(&query))
 }
 
 fn one_function(
     message: proto::ScoreFunction,
-    nodes: &mut QueryNodes,
-    depth: usize,
+    inside: &mut Inside<'_>,
 ) -> Result<Function, Failure> {
     let kind = match (message.field_value_factor, message.decay, message.random) {
         (Some(factor), None, None) => FunctionKind::Field {
@@ -177,9 +162,7 @@ fn one_function(
         (None, None, None) => FunctionKind::One,
         _ => return Err(Failure::invalid("A function is one of its kinds only.")),
     };
-    let filter = message
-        .filter
-        .map(|filter| decode(&filter, nodes, depth + 1));
+    let filter = message.filter.map(|filter| inside.query(&filter));
     Ok(Function {
         kind,
         filter: filter.transpose()?,
