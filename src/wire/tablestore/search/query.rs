@@ -17,7 +17,7 @@ use super::refusal::within;
 use super::scored;
 use tideline_model::Value;
 use tideline_model::search::{
-    ASKED_BYTES_MAX, Bool, InvalidSearch, Match, MinimumMatch, Point, Query, QueryNodes,
+    ASKED_BYTES_MAX, Bool, InvalidSearch, Match, MinimumMatch, Query, QueryNodes,
 };
 
 /// Bytes of a prefix or a suffix.
