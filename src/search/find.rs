@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 
 use tideline_base::bounds::Resource;
 use tideline_model::search::{
-    Aggregated, Aggregates, Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort, Sorter,
-    Total,
+    Aggregated, Aggregates, Bool, Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort,
+    Sorter, Total,
 };
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
 use crate::aggregate::Tree;
+use crate::asked::Asked;
 use crate::checked::Checked;
-use crate::collect::{Found, OF_ONE_MAX, Order, Page, PageToken, Short};
+use crate::collect::{Found, OF_ONE_MAX, Order, OrderPart, Page, PageToken, Short};
 use crate::deadline::Deadline;
 use crate::follow::{Snapshot, since};
 use crate::index::layout::Layout;
@@ -63,24 +64,32 @@ impl Searches {
             return Err(Error::Search(range));
         }
         // A page by score of an index that has no order does not go on.
-        let goes_on =
-            search.sort.is_some() || search.token.is_some() || !index.schema.order.is_empty();
+        // Nor does one of rows that are unlike: which these are follows from all before.
+        let goes_on = search.collapse.is_none()
+            && (search.sort.is_some() || search.token.is_some() || !index.schema.order.is_empty());
+        if search.token.is_some() && search.collapse.is_some() {
+            return Err(Error::Search(InvalidSearch::WithToken("collapse")));
+        }
         let counts = search.total == Total::All;
         let layout = Layout::new(&index.schema);
+        let (query, unfiltered) = filtered(search.query, search.filter);
         let page = match &search.token {
             None => Page::first(index.schema.sort(search.sort)),
             Some(_) if search.sort.is_some() => {
                 return Err(Error::Search(InvalidSearch::WithToken("sort")));
             }
             Some(token) => {
-                PageToken::read(token, index.id, &search.query, &layout).map_err(Error::Search)?
+                PageToken::read(token, index.id, &query, &layout).map_err(Error::Search)?
             }
         };
-        let (of, window) = ((&**table, index), (search.offset, search.limit));
-        let asked = (search.query, search.aggregates);
+        let alike = search.collapse.as_ref();
+        let alike = alike.map(|field| OrderPart::alike(&layout, field));
+        let alike = alike.transpose().map_err(Error::Search)?;
+        let (of, window) = ((&**table, index), (search.offset, search.limit, alike));
+        let asked = (query, unfiltered, search.aggregates);
         let checked = self.checked(of, layout, asked, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self
-            .covered(checked.index, checked.deadline.at, checked.since_ms)
+            .covered(checked.index, checked.asked.deadline.at, checked.asked.since_ms)
             .await;
         if !is_covered {
             // The index may have been deleted meanwhile.
@@ -139,8 +148,8 @@ impl Searches {
                 PageToken::read(token, index.id, &scan.query, &layout).map_err(Error::Search)?
             }
         };
-        let (of, window) = ((&**table, index), (0, scan.limit));
-        let asked = (scan.query, Aggregates::default());
+        let (of, window) = ((&**table, index), (0, scan.limit, None));
+        let asked = (scan.query, None, Aggregates::default());
         let checked = self.checked(of, layout, asked, page, window, scan.timeout_ms)?;
         let scans = &self.inner.scans;
         let kept = match &scan.session {
@@ -150,7 +159,7 @@ impl Searches {
         let (snapshot, is_covered) = match kept {
             Some(snapshot) => (Some(snapshot), true),
             None => {
-                self.covered(checked.index, checked.deadline.at, checked.since_ms)
+                self.covered(checked.index, checked.asked.deadline.at, checked.asked.since_ms)
                     .await
             }
         };
@@ -182,38 +191,44 @@ impl Searches {
         &self,
         (table, index): (&Table, &SearchIndex),
         layout: Layout,
-        (query, aggregates): (Query, Aggregates),
+        (query, unfiltered, aggregates): (Query, Option<Query>, Aggregates),
         page: Page,
-        (offset, limit): (usize, usize),
+        (offset, limit, alike): (usize, usize, Option<OrderPart>),
         timeout_ms: Option<u64>,
     ) -> Result<Arc<Checked>, Error> {
-        let deadline = Arc::new(Deadline::new(until(timeout_ms)));
-        let compiled = compile(&layout, &deadline, &query).map_err(Error::Search)?;
+        let asked = Arc::new(Asked {
+            deadline: Arc::new(Deadline::new(until(timeout_ms))),
+            share: Arc::new(self.memory()),
+            since_ms: since(table, index, self.inner.tables.search_ms()),
+            limit,
+        });
+        let compiled = compile(&layout, &asked, &query).map_err(Error::Search)?;
+        let unfiltered = unfiltered.map(|query| compile(&layout, &asked, &query));
+        let unfiltered = unfiltered.transpose().map_err(Error::Search)?;
         let order = Order::new(&layout, &page.sort).map_err(Error::Search)?;
-        let since_ms = since(table, index, self.inner.tables.search_ms());
         Ok(Arc::new(Checked {
             index: index.id,
-            compiled: living((&layout, &deadline), compiled, since_ms),
+            compiled: living(&layout, &asked, compiled),
+            unfiltered: unfiltered.map(|query| living(&layout, &asked, query)),
             layout,
             query,
             order: Arc::new(order),
+            alike,
             page,
             aggregates,
             offset,
             limit,
-            since_ms,
-            deadline,
+            asked,
         }))
     }
 
     /// Runs a search.
     async fn found(&self, checked: &Arc<Checked>, snapshot: Snapshot) -> Result<Found, Error> {
         let searcher = snapshot.searcher.clone();
-        let (until, share) = (checked.deadline.at, self.memory());
-        let checked = Arc::clone(checked);
-        let (layout, deadline) = (&checked.layout, &checked.deadline);
-        let tree = Tree::new(layout, deadline, &searcher, &checked.aggregates)?;
-        let run = move || checked.run(&searcher, share, tree);
+        let (until, checked) = (checked.asked.deadline.at, Arc::clone(checked));
+        let (layout, asked) = (&checked.layout, &checked.asked);
+        let tree = Tree::new(layout, asked, &searcher, &checked.aggregates)?;
+        let run = move || checked.run(&searcher, tree);
         let found = self.run(until, run).await.and_then(|found| {
             let refused = match found.short {
                 None => return Ok(found),
@@ -266,6 +281,19 @@ impl Searches {
         }
         Ok((rows, read))
     }
+}
+
+/// The rows that are returned, and what they are filtered out of.
+fn filtered(query: Query, filter: Option<Query>) -> (Query, Option<Query>) {
+    let Some(filter) = filter else {
+        return (query, None);
+    };
+    let both = Bool {
+        must: vec![query.clone()],
+        filter: vec![filter],
+        ..Bool::default()
+    };
+    (Query::Bool(Box::new(both)), Some(query))
 }
 
 fn until(timeout_ms: Option<u64>) -> Instant {

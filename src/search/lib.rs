@@ -6,12 +6,15 @@
 
 mod aggregate;
 mod analyze;
+mod asked;
 mod checked;
 mod collect;
 mod covered;
 mod deadline;
 mod find;
 mod follow;
+#[cfg(feature = "faults")]
+pub mod fuzz;
 mod index;
 mod messages;
 mod query;

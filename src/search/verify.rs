@@ -20,6 +20,7 @@ use tideline_table::{Batch, Table, View, key_of};
 use crate::follow::since;
 use crate::index::document::{Item, newest};
 use crate::index::layout::{KEY, Layout, Placed, VERSION};
+use crate::index::stored::Stored;
 use crate::index::{Broken, Index, key_in};
 use crate::searches::folder_of;
 
@@ -179,9 +180,10 @@ fn is_compared(placed: &&Placed) -> bool {
 }
 
 fn sum_of_row(layout: &Layout, columns: &[KeyColumn], row: &FoundRow) -> u64 {
-    let compared = layout.fields.iter().filter(is_compared);
-    let values = compared.map(|placed| {
-        let items = placed.items(columns, row).unwrap_or_default().into_iter();
+    let all = layout.fields.iter().zip(layout.items(columns, row));
+    let compared = all.filter(|(placed, _)| is_compared(placed));
+    let values = compared.map(|(_, items)| {
+        let items = items.unwrap_or_default().into_iter();
         items.map(|item| text_of(&item)).collect()
     });
     sum(values.collect())
@@ -194,7 +196,13 @@ fn text_of(item: &Item) -> String {
         Item::Boolean(flag) => flag.to_string(),
         Item::Point(StoredPoint(steps)) => steps.to_string(),
         Item::Text(text) => text.clone(),
+        Item::Kept(bytes) => sum_of_bytes(bytes),
     }
+}
+
+/// Of what is kept as it was given.
+fn sum_of_bytes(bytes: &[u8]) -> String {
+    xxh3_64(bytes).to_string()
 }
 
 fn texts<T: ToString>(values: impl Iterator<Item = T>) -> Values {
@@ -207,7 +215,7 @@ fn sums_of(
     since_ms: Option<i64>,
     sums: &mut Sums,
 ) -> tantivy::Result<()> {
-    let columns = segment.fast_fields();
+    let (columns, stored) = (segment.fast_fields(), Stored::new(segment)?);
     let versions = columns.i64(VERSION)?;
     let Some(keys) = columns.bytes(KEY)? else {
         return Ok(());
@@ -229,6 +237,10 @@ fn sums_of(
                     texts(columns.f64(name)?.values_for_doc(row).map(f64::to_bits))
                 }
                 FieldType::Boolean => texts(columns.bool(name)?.values_for_doc(row)),
+                FieldType::Vector | FieldType::Nested => match placed.at {
+                    Some(at) => stored.with(row, at, sum_of_bytes)?.into_iter().collect(),
+                    None => Vec::new(),
+                },
                 FieldType::GeoPoint => texts(columns.u64(name)?.values_for_doc(row)),
                 _ => match columns.str(name)? {
                     None => Vec::new(),

@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import random
+import struct
 import subprocess
 import threading
 import time
@@ -17,7 +18,9 @@ from tablestore import (
     WildcardQuery,
 )
 from tablestore.group_by import GroupByGeoGrid
-from tablestore.metadata import GeoHashPrecision, KnnVectorQuery, NestedQuery
+from tablestore.metadata import (
+    FieldValueFactor, FunctionScoreQuery, GeoHashPrecision, KnnVectorQuery, NestedQuery, VectorDataType, VectorMetricType, VectorOptions,
+)
 
 from sdk import IGNORE, connect, invalid, refused
 from server import Server
@@ -292,6 +295,50 @@ def test_what_an_index_can_not_do_is_refused(client, ships):
     ]:
         with invalid():
             client.create_search_index(table, "refused", SearchIndexMeta(fields))
+
+
+MEMORIES = [
+    FieldSchema("user", FieldType.KEYWORD),
+    FieldSchema("text", FieldType.TEXT),
+    FieldSchema("votes", FieldType.LONG),
+    FieldSchema("vector", FieldType.VECTOR, vector_options=VectorOptions(VectorDataType.VD_FLOAT_32, VectorMetricType.VM_EUCLIDEAN, 2)),
+    FieldSchema("tags", FieldType.NESTED, sub_field_schemas=[
+        FieldSchema("name", FieldType.KEYWORD), FieldSchema("weight", FieldType.LONG),
+    ]),
+]
+
+
+@pytest.fixture
+def memories(client, make_table):
+    table = make_table([("k", "STRING")])
+    put(client, table, "a", user="x", text="red ship", votes=1, vector="[0, 0]", tags='[{"name": "p", "weight": 1}, {"name": "q", "weight": 2}]')
+    put(client, table, "b", user="x", text="red sea", votes=9, vector="[1, 0]", tags='[{"name": "p", "weight": 2}]')
+    put(client, table, "c", user="x", text="green", votes=3, vector=bytearray(struct.pack("<2f", 3, 0)))
+    put(client, table, "d", user="y", text="green", vector="[0, 1]")
+    put(client, table, "e", user="y", text="no vector", vector="[0, 1, 2]")
+    with an_index(client, table, MEMORIES) as index:
+        yield table, index
+
+
+def scored(client, where, query, **options):
+    found = find(client, where, query, Sort([ScoreSort(SortOrder.DESC)]), **options)
+    return list(zip(keys(found), [round(hit.score, 4) for hit in found.search_hits]))
+
+
+def test_vectors_objects_and_functions(client, memories):
+    near = KnnVectorQuery("vector", 2, [0, 0], TermQuery("user", "x"))
+    assert scored(client, memories, near, limit=2) == [("a", 1), ("b", 0.5)]
+    # More than top_k: all of them.
+    assert scored(client, memories, near) == [("a", 1), ("b", 0.5), ("c", 0.1)]
+    assert scored(client, memories, KnnVectorQuery("vector", 9, [0, 0.0]), limit=9)[-1] == ("c", 0.1)
+    both = BoolQuery(should_queries=[TermQuery("text", "red"), KnnVectorQuery("vector", 2, [1, 0], TermQuery("user", "x"))])
+    assert scored(client, memories, both, limit=2) == [("b", 2), ("a", 1.5)]
+    inner = BoolQuery(must_queries=[TermQuery("tags.name", "p"), TermQuery("tags.weight", 2)])
+    assert keys(find(client, memories, NestedQuery("tags", inner))) == ["b"]
+    assert scored(client, memories, FunctionScoreQuery(ExistsQuery("votes"), FieldValueFactor("votes"))) == [("b", 9), ("c", 3), ("a", 1)]
+    for query in [KnnVectorQuery("vector", 2, [0]), KnnVectorQuery("vector", 0, [0, 0]), TermQuery("tags.name", "p"), NestedQuery("user", MatchAllQuery())]:
+        with invalid():
+            find(client, memories, query)
 
 
 def test_an_index_goes_on_after_a_kill(tmp_path):

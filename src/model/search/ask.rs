@@ -43,6 +43,10 @@ pub struct Search {
     pub token: Option<Vec<u8>>,
     /// Whether the rows that match are counted.
     pub total: Total,
+    /// Of these, rows that are returned and counted; aggregations are of all.
+    pub filter: Option<Query>,
+    /// Of rows that have this field alike, only the first; those without it are alike.
+    pub collapse: Option<String>,
     /// What is computed of all that match.
     pub aggregates: Aggregates,
     /// What of the rows.

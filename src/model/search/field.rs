@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::InvalidSearch;
+use super::{DIMENSIONS_MAX, InvalidSearch};
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -173,8 +173,6 @@ const NAME_BYTES_MAX: usize = 255;
 const DEPTH_MAX: usize = 5;
 /// Fields of one nested field.
 const INNER_FIELDS_MAX: usize = 100;
-/// The most numbers of a vector.
-const DIMENSIONS_MAX: usize = 4_096;
 /// The most characters that the shortest and longest pieces may differ by, and the longest piece.
 const PIECES_MAX: usize = 6;
 const PIECE_MAX: usize = 100;

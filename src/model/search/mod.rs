@@ -13,6 +13,8 @@ mod geo;
 mod invalid;
 mod query;
 mod schema;
+mod scored;
+mod sort;
 
 pub use aggregate::{
     AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregated, Aggregates,
@@ -31,7 +33,12 @@ pub use find::{
 pub use geo::{Point, StoredPoint, distance_m, is_inside};
 pub use invalid::InvalidSearch;
 pub use query::{
-    ASKED_BYTES_MAX, Bool, Match, MinimumMatch, Missing, Query, QueryNodes, SORTERS_MAX, Sort,
-    SortMode, Sorter,
+    ASKED_BYTES_MAX, Best, Bool, Function, FunctionKind, Functions, Match, MinimumMatch, Near,
+    Nested, Query, QueryNodes,
 };
 pub use schema::{SearchIndex, SearchIndexUpdate, SearchSchema};
+pub use scored::{
+    Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Modifier, NEAR_MAX, NEAR_PARTS, ObjectScores,
+    Origin,
+};
+pub use sort::{Missing, SORTERS_MAX, Sort, SortMode, Sorter};

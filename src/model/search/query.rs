@@ -1,11 +1,9 @@
-//! What a search asks: queries and orders.
+//! What a search asks: queries.
 //!
 //! Owns: the forms of queries and their limits. Promises: a query has so many parts at most, however it is built. Must
 //! not: know which fields an index has.
 
-use serde::{Deserialize, Serialize};
-
-use super::{InvalidSearch, Point};
+use super::{Combine, Decay, Fold, InvalidSearch, Modifier, ObjectScores, Point};
 use crate::Value;
 
 /// Which rows.
@@ -80,6 +78,14 @@ pub enum Query {
         /// The field.
         field: String,
     },
+    /// Whose vector is near to another one.
+    Near(Box<Near>),
+    /// With an object of a nested field that matches.
+    Nested(Box<Nested>),
+    /// The rows of another query, with other scores.
+    Functions(Box<Functions>),
+    /// The rows of several queries, each with its best score.
+    Best(Best),
     /// Whose point lies in a box.
     GeoBox {
         /// The field.
@@ -122,6 +128,97 @@ pub struct Match {
     pub weight: f32,
 }
 
+/// Rows whose vectors are near to another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Near {
+    /// The field.
+    pub field: String,
+    /// The other vector: as many numbers as the field has.
+    pub vector: Vec<f32>,
+    /// So many rows, the nearest ones; all if a page has more.
+    pub top: usize,
+    /// Only rows of these; `None` = of all.
+    pub filter: Option<Query>,
+    /// Only rows with this score at least, before it is multiplied.
+    pub min_score: Option<f32>,
+    /// What scores are multiplied by.
+    pub weight: f32,
+}
+
+/// Rows with an object of a nested field that matches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nested {
+    /// The nested field.
+    pub path: String,
+    /// What an object matches; its fields begin with the path.
+    pub query: Query,
+    /// How the scores of the objects that match become one.
+    pub scores: ObjectScores,
+    /// What that is multiplied by.
+    pub weight: f32,
+}
+
+/// The same rows as another query's, with other scores.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Functions {
+    /// The other query.
+    pub query: Query,
+    /// At least one.
+    pub functions: Vec<Function>,
+    /// How the values of functions become one.
+    pub fold: Fold,
+    /// How that and the score of the query become one.
+    pub combine: Combine,
+    /// Only rows with this score at least.
+    pub min_score: Option<f32>,
+    /// The value of the functions is not higher.
+    pub max_score: Option<f32>,
+}
+
+/// A function of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its value.
+    pub kind: FunctionKind,
+    /// Only for rows of these; `None` = for all.
+    pub filter: Option<Query>,
+    /// What its value is multiplied by.
+    pub weight: f32,
+}
+
+/// What the value of a function is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FunctionKind {
+    /// 1.
+    One,
+    /// From 0 to 1, the same for a row in each search.
+    Random,
+    /// Of a field's number.
+    Field {
+        /// The field.
+        field: String,
+        /// What the number is multiplied by first.
+        factor: f64,
+        /// What becomes of it then.
+        modifier: Modifier,
+        /// The number of rows without one; `None` = the value of these is 1.
+        missing: Option<f64>,
+    },
+    /// 1 near to an origin, and less the farther a row is from it; 1 without a value.
+    Decay(Decay),
+}
+
+/// Rows of several queries, each with its best score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Best {
+    /// At least one.
+    pub queries: Vec<Query>,
+    /// So much of the other scores counts too.
+    pub tie_breaker: f32,
+    /// What scores are multiplied by.
+    pub weight: f32,
+}
+
 /// Queries together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bool {
@@ -137,6 +234,18 @@ pub struct Bool {
     pub minimum: Option<MinimumMatch>,
     /// What scores are multiplied by.
     pub weight: Option<f32>,
+}
+
+impl Bool {
+    /// How many of those that should hold have to.
+    #[must_use]
+    pub fn least(&self) -> usize {
+        let others = self.must.len() + self.filter.len() + self.must_not.len();
+        match &self.minimum {
+            Some(minimum) => minimum.of(self.should.len()),
+            None => usize::from(others == 0 && !self.should.is_empty()),
+        }
+    }
 }
 
 /// How many of some parts have to match.
@@ -200,8 +309,6 @@ pub struct QueryNodes {
     count: usize,
 }
 
-/// Sorters of one order.
-pub const SORTERS_MAX: usize = 32;
 /// Bytes of a text whose words are looked for, and of all of these in one search.
 pub const ASKED_BYTES_MAX: usize = 64 << 10;
 
@@ -222,90 +329,6 @@ impl QueryNodes {
             false => Ok(()),
         }
     }
-}
-
-/// Of a row that has more than one value: by which it is sorted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SortMode {
-    /// The lowest.
-    Min,
-    /// The highest.
-    Max,
-    /// Their mean.
-    Avg,
-}
-
-/// Where rows without a value are.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Missing {
-    /// Behind all others.
-    #[default]
-    Last,
-    /// Before all others.
-    First,
-    /// As if they had this integer.
-    Integer(i64),
-    /// As if they had this double.
-    Double(f64),
-    /// As if they had this text.
-    Text(String),
-}
-
-/// By what rows are sorted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sorter {
-    /// By a field's value.
-    Field {
-        /// The field.
-        name: String,
-        /// Whether the highest comes first.
-        is_desc: bool,
-        /// `None` = the lowest value if the lowest comes first, else the highest.
-        mode: Option<SortMode>,
-        /// Rows without a value.
-        missing: Missing,
-        /// The field whose value they have in its place, if they have one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        missing_field: Option<String>,
-    },
-    /// By the distance of a field's point from the nearest of some others.
-    Geo {
-        /// The field.
-        name: String,
-        /// At least one.
-        points: Vec<Point>,
-        /// Whether the farthest comes first.
-        is_desc: bool,
-        /// As of a field.
-        mode: Option<SortMode>,
-    },
-    /// By the score.
-    Score {
-        /// Whether the highest comes first.
-        is_desc: bool,
-    },
-    /// By the primary key.
-    Key {
-        /// Whether the highest comes first.
-        is_desc: bool,
-    },
-    /// As the index has them.
-    Doc {
-        /// The other way round.
-        is_desc: bool,
-    },
-}
-
-/// The order of a search.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sort {
-    /// One after the other.
-    pub sorters: Vec<Sorter>,
-    /// Whether rows that are equal by all of them come in the order of their keys.
-    pub keys_last: bool,
 }
 
 #[cfg(test)]

@@ -16,14 +16,14 @@ use tideline_model::{Error, Value};
 
 use super::part::{Source, SourceKind};
 use super::{By, Key, Measuring, Node, Steps, Texts, Tree};
-use crate::deadline::Deadline;
+use crate::asked::Asked;
 use crate::index::layout::{Layout, Placed};
 use crate::query::compile;
 
 /// What aggregations are resolved for.
 struct Scope<'s> {
     layout: &'s Layout,
-    deadline: &'s Arc<Deadline>,
+    asked: &'s Arc<Asked>,
     searcher: &'s Searcher,
 }
 
@@ -31,7 +31,7 @@ impl Tree {
     /// The tree of a search; `None` = it computes nothing.
     pub(crate) fn new(
         layout: &Layout,
-        deadline: &Arc<Deadline>,
+        of: &Arc<Asked>,
         searcher: &Searcher,
         asked: &Aggregates,
     ) -> Result<Option<Tree>, Error> {
@@ -40,7 +40,7 @@ impl Tree {
         }
         let scope = Scope {
             layout,
-            deadline,
+            asked: of,
             searcher,
         };
         let mut root = node(&scope, None, asked)?;
@@ -120,7 +120,7 @@ fn key(scope: &Scope<'_>, asked: &GroupBy) -> Result<Key, Error> {
         ),
         GroupKind::Filter(filters) => {
             let weight = |filter: &Query| {
-                let compiled = compile(scope.layout, scope.deadline, filter);
+                let compiled = compile(scope.layout, scope.asked, filter);
                 let compiled = compiled.map_err(Error::Search)?;
                 let scoring = EnableScoring::disabled_from_searcher(scope.searcher);
                 let weight = compiled.weight(scoring);

@@ -36,6 +36,8 @@ struct Held {
     /// Of the caller's, a multiple of [`STEP`].
     counted: usize,
     of_caller: bounds::Share,
+    /// Why the search ends, once it does.
+    short: Option<Short>,
 }
 
 impl Share {
@@ -45,12 +47,29 @@ impl Share {
             own: 0,
             counted: 0,
             of_caller,
+            short: None,
         }))
     }
 
     /// More by so many bytes, if they may be held; if not, the search ends.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Short> {
-        self.change(|own| own.saturating_add(bytes))
+        let taken = self.change(|own| own.saturating_add(bytes));
+        if let Err(short) = taken {
+            self.end(short);
+        }
+        taken
+    }
+
+    /// The search ends for a reason that the part of it that knows it can't return.
+    pub(crate) fn end(&self, why: Short) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.short.get_or_insert(why);
+    }
+
+    /// Why the search ends.
+    pub(crate) fn short(&self) -> Option<Short> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.short
     }
 
     /// Less by so many.

@@ -3,13 +3,14 @@
 //! Owns: the walk over what matches. Promises: memory for the rows of one page and what lies before it, and for no
 //! others, within a bound; past the deadline it says that it has not seen all. Must not: read a row's columns.
 
+mod alike;
 mod memory;
 mod order;
 mod part;
 mod token;
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::mem::{size_of, size_of_val, take};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,8 +20,9 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
 use tideline_model::search::Aggregated;
 
+use alike::Alike;
 pub(crate) use memory::{OF_ONE_MAX, Share, Short};
-pub(crate) use order::{Order, SortValue};
+pub(crate) use order::{Order, OrderPart, SortValue};
 use part::{Rank, SegmentPart};
 pub(crate) use token::{Page, PageToken};
 
@@ -32,6 +34,8 @@ use crate::index::layout::KEY;
 /// What is collected.
 pub(crate) struct Top {
     pub(crate) order: Arc<Order>,
+    /// Of rows that have this field alike, only the first.
+    pub(crate) alike: Option<OrderPart>,
     /// So many rows.
     pub(crate) limit: usize,
     /// Only what comes behind this.
@@ -53,6 +57,8 @@ pub(crate) struct Hit {
     /// By the order's parts.
     pub(crate) values: Vec<SortValue>,
     pub(crate) score: Option<f32>,
+    /// What it has alike with others.
+    pub(crate) alike: Option<SortValue>,
 }
 
 impl Hit {
@@ -79,6 +85,9 @@ pub(crate) struct Found {
     pub(crate) short: Option<Short>,
 }
 
+/// How many times as much a row takes that has a value alike.
+const ALIKE: usize = 4;
+
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -102,6 +111,8 @@ impl Collector for Top {
                 .map(|(part, after)| part.rank_of(after));
             ranks.collect::<tantivy::Result<Vec<_>>>()
         });
+        let alike = self.alike.as_ref();
+        let alike = alike.map(|part| SegmentPart::new(part, ordinal, segment));
         let tree = self.tree.as_ref().map(|tree| {
             let part = lock(tree).segment(segment)?;
             Ok::<_, tantivy::TantivyError>((Arc::clone(tree), part))
@@ -113,6 +124,7 @@ impl Collector for Top {
             limit: self.limit,
             deadline: Arc::clone(&self.deadline),
             heap: BinaryHeap::new(),
+            alike: alike.transpose()?.map(Alike::new),
             ranks: Vec::with_capacity(parts.len()),
             parts,
             count: 0,
@@ -154,6 +166,8 @@ pub(crate) struct TopOfSegment {
     deadline: Arc<Deadline>,
     /// The worst on top.
     heap: BinaryHeap<Candidate>,
+    /// In its place, if rows are alike.
+    alike: Option<Alike>,
     /// Of the row that is looked at.
     ranks: Vec<Rank>,
     count: u64,
@@ -226,6 +240,14 @@ impl SegmentCollector for TopOfSegment {
         {
             return;
         }
+        let bytes = size_of::<Candidate>() + size_of_val(&self.ranks[..]);
+        if let Some(alike) = &mut self.alike {
+            if alike.add(&self.ranks, (row, score), self.limit) {
+                self.held += ALIKE * bytes;
+                self.short = self.share.take(ALIKE * bytes).err();
+            }
+            return;
+        }
         if self.heap.len() == self.limit {
             match self.heap.peek_mut() {
                 Some(mut worst) if (&self.ranks[..], row) < worst.place() => {
@@ -236,7 +258,6 @@ impl SegmentCollector for TopOfSegment {
             }
             return;
         }
-        let bytes = size_of::<Candidate>() + size_of_val(&self.ranks[..]);
         self.held += bytes;
         if let Err(short) = self.share.take(bytes) {
             self.short = Some(short);
@@ -250,18 +271,41 @@ impl SegmentCollector for TopOfSegment {
     }
 
     fn harvest(mut self) -> tantivy::Result<Found> {
-        let rows = take(&mut self.heap).into_sorted_vec();
-        let mut best = lock(&self.best);
-        for row in rows {
+        let rows = take(&mut self.heap).into_sorted_vec().into_iter();
+        let mut rows: Vec<(Candidate, Option<SortValue>)> = rows.map(|row| (row, None)).collect();
+        if let Some(alike) = self.alike.take() {
+            let (part, found) = alike.into_rows();
+            for ((ranks, row), (value, score)) in found {
+                let value = part.value_of(value)?;
+                rows.push((Candidate { ranks, row, score }, Some(value)));
+            }
+        }
+        let shared = Arc::clone(&self.best);
+        let mut best = lock(&shared);
+        for (row, alike) in rows {
             if self.short.is_some() {
                 break;
             }
-            let hit = self.hit(&row)?;
+            let hit = Hit {
+                alike,
+                ..self.hit(&row)?
+            };
             self.short = self.share.take(hit.bytes()).err();
             best.push(hit);
         }
         self.share.give(self.held);
         best.sort_by(|one, other| self.order.compare(&one.values, &other.values));
+        let mut seen = HashSet::new();
+        best.retain(|hit| {
+            let is_first = hit
+                .alike
+                .as_ref()
+                .is_none_or(|value| seen.insert(value.clone()));
+            if !is_first {
+                self.share.give(hit.bytes());
+            }
+            is_first
+        });
         let end = self.limit.min(best.len());
         for gone in best.drain(end..) {
             self.share.give(gone.bytes());
@@ -285,6 +329,7 @@ impl TopOfSegment {
                 .map(|(part, rank)| part.value_of(*rank))
                 .collect::<tantivy::Result<_>>()?,
             score: self.has_score.then_some(found.score),
+            alike: None,
         })
     }
 }

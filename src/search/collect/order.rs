@@ -15,12 +15,12 @@ use crate::index::layout::Layout;
 /// The order, resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    parts: Vec<Part>,
+    parts: Vec<OrderPart>,
 }
 
 /// By what rows are compared.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(crate) struct OrderPart {
     pub(super) by: By,
     pub(super) is_desc: bool,
     /// What rows have that have nothing by the first.
@@ -28,7 +28,7 @@ pub(super) struct Part {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum By {
+pub(crate) enum By {
     Key,
     Score,
     Place,
@@ -41,7 +41,7 @@ pub(super) enum By {
 }
 
 /// What a row has for a part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct SortValue {
     /// 0 = missing and first, 1 = there, 2 = missing and last.
     pub(crate) tier: u8,
@@ -66,13 +66,30 @@ impl By {
     }
 }
 
+impl OrderPart {
+    /// What rows of a field have alike.
+    pub(crate) fn alike(layout: &Layout, name: &str) -> Result<OrderPart, InvalidSearch> {
+        let placed = layout.field(name)?;
+        let can = matches!(placed.field.kind, FieldType::Long | FieldType::Double)
+            || placed.field.kind.is_keyword();
+        if !can || placed.field.is_array || placed.inside.is_some() {
+            return Err(placed.no("collapse"));
+        }
+        Ok(OrderPart {
+            by: field(layout, name, (false, None), &Missing::Last)?,
+            is_desc: false,
+            or_by: None,
+        })
+    }
+}
+
 impl Order {
     /// The order of a search in an index.
     pub(crate) fn new(layout: &Layout, sort: &Sort) -> Result<Order, InvalidSearch> {
         let parts = sort.sorters.iter().map(|sorter| part(layout, sorter));
         let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
         if sort.keys_last && !parts.iter().any(|part| matches!(part.by, By::Key)) {
-            parts.push(Part {
+            parts.push(OrderPart {
                 by: By::Key,
                 is_desc: false,
                 or_by: None,
@@ -91,7 +108,7 @@ impl Order {
         self.parts.len()
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(super) fn parts(&self) -> &[OrderPart] {
         &self.parts
     }
 
@@ -111,7 +128,7 @@ impl Order {
     }
 }
 
-fn part(layout: &Layout, sorter: &Sorter) -> Result<Part, InvalidSearch> {
+fn part(layout: &Layout, sorter: &Sorter) -> Result<OrderPart, InvalidSearch> {
     let mut or_by = None;
     let (by, is_desc) = match sorter {
         Sorter::Key { is_desc } => (By::Key, is_desc),
@@ -154,7 +171,7 @@ fn part(layout: &Layout, sorter: &Sorter) -> Result<Part, InvalidSearch> {
             )
         }
     };
-    Ok(Part {
+    Ok(OrderPart {
         by,
         is_desc: *is_desc,
         or_by,

@@ -12,7 +12,7 @@ use tantivy::{f64_to_u64, i64_to_u64};
 
 use tideline_model::search::{Missing, Point, SortMode, StoredPoint, distance_m};
 
-use super::order::{By, Part, SortValue};
+use super::order::{By, OrderPart, SortValue};
 use crate::index::layout::KEY;
 
 /// The place of a row in a segment: the tier, then the number.
@@ -99,7 +99,7 @@ impl Values {
 
 impl SegmentPart {
     pub(super) fn new(
-        part: &Part,
+        part: &OrderPart,
         ordinal: SegmentOrdinal,
         segment: &SegmentReader,
     ) -> tantivy::Result<SegmentPart> {

@@ -17,8 +17,10 @@ const TEXT_BYTES_MAX: usize = 2 << 20;
 /// What a value takes in memory, beside its text, and a word with it.
 pub(super) const ITEM_BYTES: usize = 64;
 pub(super) const WORD_BYTES: usize = 100;
+/// Of a number of a vector, with the spaces around it.
+const NUMBER_CHARS_MAX: usize = 64;
 /// Elements of a list beyond these are left out.
-const ELEMENTS_MAX: usize = 256;
+pub(super) const ELEMENTS_MAX: usize = 256;
 
 /// A value of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +30,8 @@ pub(crate) enum Item {
     Boolean(bool),
     Text(String),
     Point(StoredPoint),
+    /// Numbers of a vector, four bytes each, or the text of objects.
+    Kept(Vec<u8>),
 }
 
 impl Layout {
@@ -52,11 +56,9 @@ impl Layout {
         let oldest = row.cells.iter().map(|cell| cell.version).min();
         document.add_i64(self.oldest, oldest.unwrap_or(i64::MAX));
         let (mut bytes, mut texts) = (key.len() + 2 * ITEM_BYTES, 0);
-        for placed in &self.fields {
-            let Some(items) = placed.items(columns, row) else {
-                continue;
-            };
-            let of_texts: usize = items.iter().map(Item::text_bytes).sum();
+        for (placed, items) in self.fields.iter().zip(self.items(columns, row)) {
+            let Some(items) = items else { continue };
+            let of_texts: usize = items.iter().map(Item::bytes).sum();
             if placed.field.kind == FieldType::Text {
                 if texts + of_texts > TEXT_BYTES_MAX {
                     continue;
@@ -72,6 +74,7 @@ impl Layout {
                     Item::Integer(number) => document.add_i64(at, number),
                     Item::Double(number) => document.add_f64(at, number),
                     Item::Boolean(flag) => document.add_bool(at, flag),
+                    Item::Kept(numbers) => document.add_bytes(at, &numbers),
                     Item::Point(StoredPoint(steps)) => document.add_u64(at, steps),
                     Item::Text(text) if placed.field.kind == FieldType::Text => {
                         let tokens = tokens(placed, text);
@@ -84,12 +87,26 @@ impl Layout {
         }
         (document, bytes)
     }
+
+    /// The values of all fields of a row, each in its place; `None` = it has none.
+    pub(crate) fn items(&self, columns: &[KeyColumn], row: &FoundRow) -> Vec<Option<Vec<Item>>> {
+        let mut all = vec![None; self.fields.len()];
+        for (at, placed) in self.fields.iter().enumerate() {
+            match value(columns, row, placed.field.column()) {
+                _ if placed.inside.is_some() => {}
+                Some(value) if placed.is_nested() => self.nested(at, value, &mut all),
+                _ => all[at] = placed.items(columns, row),
+            }
+        }
+        all
+    }
 }
 
 impl Item {
-    fn text_bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         match self {
             Item::Text(text) => text.len(),
+            Item::Kept(numbers) => numbers.len(),
             _ => 0,
         }
     }
@@ -97,25 +114,20 @@ impl Item {
 
 impl Placed {
     /// The values of a row's field; `None` = it has none.
-    pub(crate) fn items(&self, columns: &[KeyColumn], row: &FoundRow) -> Option<Vec<Item>> {
+    fn items(&self, columns: &[KeyColumn], row: &FoundRow) -> Option<Vec<Item>> {
         let value = value(columns, row, self.field.column())?;
-        if self.field.kind == FieldType::Nested || self.field.kind == FieldType::Vector {
-            return matches!(value, ValueRef::String(_) | ValueRef::Binary(_)).then(Vec::new);
-        }
         if !self.field.is_array {
             return Some(vec![self.item(value)?]);
         }
         let (ValueRef::String(text) | ValueRef::Json(text)) = value else {
             return None;
         };
-        let list: Vec<serde_json::Value> = serde_json::from_str(text).ok()?;
-        let items = list.iter().take(ELEMENTS_MAX);
+        let list: serde_json::Value = serde_json::from_str(text).ok()?;
         // One element that does not fit leaves out the field: rather no value than half of them.
-        let items: Vec<Item> = items.map(|one| self.element(one)).collect::<Option<_>>()?;
-        (!items.is_empty()).then_some(items)
+        self.items_of(&list)
     }
 
-    fn element(&self, element: &serde_json::Value) -> Option<Item> {
+    pub(super) fn element(&self, element: &serde_json::Value) -> Option<Item> {
         match element {
             serde_json::Value::String(text) => self.item(ValueRef::String(text)),
             serde_json::Value::Bool(flag) => self.item(ValueRef::Boolean(*flag)),
@@ -137,6 +149,7 @@ impl Placed {
                 Item::Double(number)
             }
             (FieldType::Boolean, ValueRef::Boolean(flag)) => Item::Boolean(flag),
+            (FieldType::Vector, value) => Item::Kept(vector(value, self.field.vector?.dimension)?),
             (FieldType::Date, ValueRef::Integer(number)) => {
                 Item::Integer(self.formats.of_integer(number)?)
             }
@@ -167,6 +180,24 @@ impl Placed {
             _ => return None,
         })
     }
+}
+
+/// The numbers of a vector, as documents keep them; `None` = they are not so many, or not all are numbers.
+fn vector(value: ValueRef<'_>, dimension: usize) -> Option<Vec<u8>> {
+    let numbers: Vec<f32> = match value {
+        ValueRef::String(text) if text.len() <= dimension * NUMBER_CHARS_MAX => {
+            serde_json::from_str(text).ok()?
+        }
+        ValueRef::Binary(bytes) => {
+            let (numbers, rest) = bytes.as_chunks::<4>();
+            #[allow(clippy::little_endian_bytes)] // as SDKs write them
+            let numbers = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes));
+            rest.is_empty().then(|| numbers.collect())?
+        }
+        _ => return None,
+    };
+    let is_whole = numbers.len() == dimension && numbers.iter().all(|number| number.is_finite());
+    is_whole.then(|| numbers.iter().copied().flat_map(f32::to_be_bytes).collect())
 }
 
 /// The newest version of a row, ms since 1970; of one without columns, which does not expire, the last one of all.

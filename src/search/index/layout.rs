@@ -8,12 +8,12 @@
 //! version  the row's newest version, ms
 //! oldest   its oldest one
 //! has      the numbers of the fields that the row has
-//! f<n>     the values of field n, in the order of the definition
+//! f<n>     the values of field n, in the order of the definition; those of a nested field after it, of all its objects
 //! ```
 
 use tantivy::schema::{
-    BytesOptions, FAST, Field as EngineField, INDEXED, IndexRecordOption, NumericOptions, Schema,
-    SchemaBuilder, TextFieldIndexing, TextOptions,
+    BytesOptions, FAST, Field as EngineField, INDEXED, IndexRecordOption, NumericOptions, STORED,
+    Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
 };
 
 use tideline_model::search::{
@@ -53,8 +53,12 @@ pub(crate) enum Of {
 /// A field and where it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
+    /// By its whole path, if it is inside of a nested one.
     pub(crate) field: Field,
-    /// Its place in the definition, as a text.
+    /// The place of the nested field around it, and its name there.
+    pub(crate) inside: Option<usize>,
+    pub(crate) key: String,
+    /// Its place among all fields, as a text.
     pub(crate) number: String,
     /// `None` = only whether a row has it is known.
     pub(crate) at: Option<EngineField>,
@@ -77,19 +81,10 @@ impl Layout {
         let oldest = engine.add_i64_field("oldest", FAST);
         let keyword = TextOptions::default().set_indexing_options(raw);
         let has = engine.add_text_field("has", keyword.clone());
-        let fields = schema.fields.iter().enumerate();
-        let fields = fields.map(|(at, field)| {
-            let name = format!("f{at}");
-            Placed {
-                at: place(&mut engine, &name, field, &keyword),
-                formats: DateFormats::new(&field.date_formats),
-                analyzer: field.analyzer.clone().unwrap_or_default(),
-                field: field.clone(),
-                number: at.to_string(),
-                name,
-            }
-        });
-        let fields = fields.collect();
+        let mut fields = Vec::new();
+        for field in &schema.fields {
+            add(&mut fields, (&mut engine, &keyword), field, None);
+        }
         Layout {
             engine: engine.build(),
             key,
@@ -119,6 +114,11 @@ impl Layout {
 }
 
 impl Placed {
+    /// Whether it has objects.
+    pub(crate) fn is_nested(&self) -> bool {
+        self.field.kind == FieldType::Nested
+    }
+
     /// The refusal of what can't be asked of it.
     pub(crate) fn no(&self, what: &'static str) -> InvalidSearch {
         InvalidSearch::FieldKind(self.field.name.clone(), self.field.kind.name(), what)
@@ -130,6 +130,36 @@ impl Placed {
             Some(at) if self.field.index => Ok(at),
             _ => Err(self.no(what)),
         }
+    }
+}
+
+/// Adds a field, and those inside of it.
+fn add(
+    fields: &mut Vec<Placed>,
+    (engine, keyword): (&mut SchemaBuilder, &TextOptions),
+    field: &Field,
+    inside: Option<usize>,
+) {
+    let at = fields.len();
+    let (name, mut whole) = (format!("f{at}"), field.clone());
+    if let Some(around) = inside {
+        whole.name = format!("{}.{}", fields[around].field.name, field.name);
+    }
+    fields.push(Placed {
+        at: match field.kind {
+            FieldType::Nested if inside.is_some() => None,
+            _ => place(engine, &name, field, keyword),
+        },
+        formats: DateFormats::new(&field.date_formats),
+        analyzer: field.analyzer.clone().unwrap_or_default(),
+        field: whole,
+        inside,
+        key: field.name.clone(),
+        number: at.to_string(),
+        name,
+    });
+    for inner in &field.fields {
+        add(fields, (&mut *engine, keyword), inner, Some(at));
     }
 }
 
@@ -161,6 +191,7 @@ fn place(
                 .set_index_option(IndexRecordOption::WithFreqsAndPositions);
             engine.add_text_field(name, TextOptions::default().set_indexing_options(words))
         }
-        FieldType::Text | FieldType::Nested | FieldType::Vector => return None,
+        FieldType::Vector | FieldType::Nested => engine.add_bytes_field(name, STORED),
+        FieldType::Text => return None,
     })
 }

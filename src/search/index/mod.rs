@@ -7,8 +7,10 @@
 pub(crate) mod document;
 pub(crate) mod layout;
 pub(crate) mod message;
+pub(crate) mod object;
 pub(crate) mod place;
 mod remove;
+pub(crate) mod stored;
 
 use std::fs;
 use std::io;
@@ -21,9 +23,10 @@ use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, Op
 use tantivy::error::DataCorruption;
 use tantivy::merge_policy::LogMergePolicy;
 use tantivy::query::EnableScoring;
+use tantivy::store::Compressor;
 use tantivy::{
-    Directory as _, DocId, DocSet as _, Index as Engine, IndexMeta, IndexReader, IndexWriter,
-    ReloadPolicy, Searcher, TERMINATED, TantivyError,
+    Directory as _, DocId, DocSet as _, Index as Engine, IndexMeta, IndexReader, IndexSettings,
+    IndexWriter, ReloadPolicy, Searcher, TERMINATED, TantivyError,
 };
 
 use tideline_base::disk;
@@ -43,6 +46,9 @@ const QUEUED_BYTES_MAX: usize = 32 << 20;
 const KEPT_BYTES: u64 = 256 << 20;
 /// Segments with so large a part of deleted documents are merged.
 const DELETED_MAX: f32 = 0.3;
+
+/// What is kept as it was given lies in blocks of so many bytes. Numbers of vectors do not compress.
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// Why an index can't go on.
 #[derive(Debug)]
@@ -85,7 +91,13 @@ impl Index {
         let broken = |error: TantivyError| unopened(folder, error);
         fs::create_dir_all(folder).map_err(|error| broken(error.into()))?;
         let directory = MmapDirectory::open(folder).map_err(|error| broken(error.into()))?;
-        let engine = Engine::open_or_create(directory, layout.engine.clone()).map_err(broken)?;
+        let engine = Engine::builder().schema(layout.engine.clone());
+        let engine = engine.settings(IndexSettings {
+            docstore_compression: Compressor::None,
+            docstore_blocksize: BLOCK_BYTES,
+            ..IndexSettings::default()
+        });
+        let engine = engine.open_or_create(directory).map_err(broken)?;
         let metas = engine.load_metas().map_err(broken)?;
         let place = match &metas.payload {
             None => None,

@@ -16,53 +16,49 @@ use tideline_model::search::{
 
 use super::{Compiled, Scope};
 
-/// Rows with a point inside of what the query names.
-pub(super) fn points(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch> {
+/// What is asked of a point.
+pub(super) type Holds = Arc<dyn Fn(Point) -> bool + Send + Sync>;
+
+/// What a query asks of a point.
+pub(super) fn holds(query: &Query) -> Holds {
     match query.clone() {
         Query::GeoBox {
-            field,
             top_left,
             bottom_right,
-        } => {
-            let lats = bottom_right.lat..=top_left.lat;
+            ..
+        } => Arc::new(move |point: Point| {
             let (west, east) = (top_left.lon, bottom_right.lon);
-            where_point(scope, &field, move |point| {
-                let is_between = match west <= east {
-                    true => (west..=east).contains(&point.lon),
-                    // Across the date line.
-                    false => point.lon >= west || point.lon <= east,
-                };
-                is_between && lats.contains(&point.lat)
-            })
-        }
-        Query::GeoDistance {
-            field,
-            center,
-            metres,
-        } => where_point(scope, &field, move |point| {
-            distance_m(center, point) <= metres
+            let is_between = match west <= east {
+                true => (west..=east).contains(&point.lon),
+                // Across the date line.
+                false => point.lon >= west || point.lon <= east,
+            };
+            is_between && (bottom_right.lat..=top_left.lat).contains(&point.lat)
         }),
-        Query::GeoPolygon { field, points } => {
-            where_point(scope, &field, move |point| is_inside(&points, point))
+        Query::GeoDistance { center, metres, .. } => {
+            Arc::new(move |point| distance_m(center, point) <= metres)
         }
-        _ => Ok(super::nothing()),
+        Query::GeoPolygon { points, .. } => Arc::new(move |point| is_inside(&points, point)),
+        _ => Arc::new(|_| false),
     }
 }
 
-fn where_point(
+/// Rows with a point of a field inside of what the query names.
+pub(super) fn points(
     scope: &Scope<'_>,
     field: &str,
-    holds: impl Fn(Point) -> bool + Clone + Send + Sync + 'static,
+    query: &Query,
 ) -> Result<Compiled, InvalidSearch> {
-    let placed = scope.layout.field(field)?;
+    let placed = scope.field(field)?;
     placed.searched("geo query")?;
     if placed.field.kind != FieldType::GeoPoint {
         return Err(placed.no("geo query"));
     }
     let (name, deadline) = (placed.name.clone(), Arc::clone(scope.deadline));
+    let holds = holds(query);
     let of_segment = move |segment: &SegmentReader| {
         let column: Column<u64> = segment.fast_fields().u64(&name)?;
-        let (holds, deadline) = (holds.clone(), Arc::clone(&deadline));
+        let (holds, deadline) = (Arc::clone(&holds), Arc::clone(&deadline));
         Ok(move |row: DocId| {
             let mut points = column.values_for_doc(row);
             points.any(|steps| !deadline.is_over() && holds(StoredPoint(steps).into()))

@@ -4,8 +4,13 @@
 //! anything runs; whatever is no text scores its weight. Must not: run one.
 
 mod between;
+mod check;
+mod functions;
 mod geo;
 mod guarded;
+mod kept;
+mod near;
+mod nested;
 mod pattern;
 mod value;
 mod words;
@@ -24,6 +29,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tideline_model::Value;
 use tideline_model::search::{ASKED_BYTES_MAX, Bool, FieldType, InvalidSearch, Query};
 
+use crate::asked::Asked;
 use crate::deadline::Deadline;
 use crate::index::layout::{Layout, Placed, VERSION};
 use between::Between;
@@ -37,28 +43,51 @@ pub(crate) type Compiled = Box<dyn Engine>;
 struct Scope<'s> {
     layout: &'s Layout,
     deadline: &'s Arc<Deadline>,
+    asked: &'s Arc<Asked>,
+    /// The place of the nested field whose objects are asked about.
+    inside: Option<usize>,
     /// What its texts may have yet, all together.
-    words: Cell<usize>,
-    text_bytes: Cell<usize>,
+    words: &'s Cell<usize>,
+    text_bytes: &'s Cell<usize>,
 }
 
-/// The engine's query for one of an index, which ends at a deadline.
+impl<'s> Scope<'s> {
+    /// A field that can be asked about here.
+    fn field(&self, name: &str) -> Result<&'s Placed, InvalidSearch> {
+        let placed = self.layout.field(name)?;
+        match placed.inside == self.inside {
+            true => Ok(placed),
+            false => Err(placed.no("query outside of the objects of its path")),
+        }
+    }
+
+    /// For the objects of a nested field.
+    fn inside(&self, path: &str) -> Result<Scope<'s>, InvalidSearch> {
+        let mut fields = self.layout.fields.iter();
+        let at = fields.position(|placed| placed.field.name == path);
+        let inside = Some(at.ok_or_else(|| InvalidSearch::NoField(path.to_owned()))?);
+        Ok(Scope { inside, ..*self })
+    }
+}
+
+/// The engine's query for one of an index, which ends at its deadline.
 pub(crate) fn compile(
     layout: &Layout,
-    deadline: &Arc<Deadline>,
+    asked: &Arc<Asked>,
     query: &Query,
 ) -> Result<Compiled, InvalidSearch> {
     let scope = Scope {
         layout,
-        deadline,
-        words: Cell::new(words::WORDS_MAX),
-        text_bytes: Cell::new(ASKED_BYTES_MAX),
+        deadline: &asked.deadline,
+        asked,
+        inside: None,
+        words: &Cell::new(words::WORDS_MAX),
+        text_bytes: &Cell::new(ASKED_BYTES_MAX),
     };
     compiled(&scope, query)
 }
 
 fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch> {
-    let layout = scope.layout;
     Ok(match query {
         Query::All => Box::new(AllQuery),
         Query::Terms {
@@ -66,7 +95,7 @@ fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch>
             values,
             weight,
         } => {
-            let placed = layout.field(field)?;
+            let placed = scope.field(field)?;
             placed.searched("term query")?;
             let terms = values.iter().map(|value| placed.term(value, "term query"));
             let terms = terms.collect::<Result<Vec<_>, _>>()?;
@@ -78,7 +107,7 @@ fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch>
             prefix,
             weight,
         } => constant(
-            pattern::prefix(scope, layout.field(field)?, prefix)?,
+            pattern::prefix(scope, scope.field(field)?, prefix)?,
             *weight,
         ),
         Query::Wildcard {
@@ -86,7 +115,7 @@ fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch>
             pattern,
             weight,
         } => {
-            let placed = layout.field(field)?;
+            let placed = scope.field(field)?;
             constant(pattern::wildcard(scope, placed, pattern)?, *weight)
         }
         Query::Suffix {
@@ -94,43 +123,43 @@ fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch>
             suffix,
             weight,
         } => {
-            let placed = layout.field(field)?;
+            let placed = scope.field(field)?;
             constant(pattern::suffix(scope, placed, suffix)?, *weight)
         }
-        Query::Match(asked) => words::matches(scope, layout.field(&asked.field)?, asked)?,
+        Query::Match(asked) => words::matches(scope, scope.field(&asked.field)?, asked)?,
         Query::Phrase {
             field,
             text,
             slop,
             weight,
-        } => words::phrase(scope, layout.field(field)?, (text, *slop), *weight)?,
+        } => words::phrase(scope, scope.field(field)?, (text, *slop), *weight)?,
         Query::Bool(parts) => bool_query(scope, parts)?,
         Query::Constant(inner) => constant(compiled(scope, inner)?, 1.0),
         Query::Exists { field } => {
-            let number = &layout.field(field)?.number;
-            let term = Term::from_field_text(layout.has, number);
+            let number = &scope.field(field)?.number;
+            let term = Term::from_field_text(scope.layout.has, number);
             constant(of_term(term), 1.0)
         }
-        Query::GeoBox { .. } | Query::GeoDistance { .. } | Query::GeoPolygon { .. } => {
-            constant(geo::points(scope, query)?, 1.0)
-        }
+        Query::Nested(asked) => nested::nested(scope, asked)?,
+        Query::Near(near) => near::near(scope, near)?,
+        Query::Functions(asked) => functions::functions(scope, asked)?,
+        Query::Best(asked) => functions::best(scope, asked)?,
+        Query::GeoBox { field, .. }
+        | Query::GeoDistance { field, .. }
+        | Query::GeoPolygon { field, .. } => constant(geo::points(scope, field, query)?, 1.0),
     })
 }
 
 /// Of what a query finds, only rows whose newest version is from this time on, ms since 1970.
-pub(crate) fn living(
-    (layout, deadline): (&Layout, &Arc<Deadline>),
-    query: Compiled,
-    since_ms: Option<i64>,
-) -> Compiled {
-    let Some(since_ms) = since_ms else {
+pub(crate) fn living(layout: &Layout, asked: &Asked, query: Compiled) -> Compiled {
+    let Some(since_ms) = asked.since_ms else {
         return query;
     };
     let lives: Compiled = Box::new(Between {
         column: VERSION.to_owned(),
         from: Bound::Included(Term::from_field_i64(layout.version, since_ms)),
         to: Bound::Unbounded,
-        deadline: Arc::clone(deadline),
+        deadline: Arc::clone(&asked.deadline),
     });
     let both = vec![(Occur::Must, query), (Occur::Must, constant(lives, 0.0))];
     Box::new(BooleanQuery::new(both))
@@ -209,10 +238,27 @@ fn range(
     from: &Option<(Value, bool)>,
     to: &Option<(Value, bool)>,
 ) -> Result<Compiled, InvalidSearch> {
-    let layout = scope.layout;
-    let placed = layout.field(field)?;
+    let placed = scope.field(field)?;
     let at = placed.searched("range query")?;
-    if placed.field.kind == FieldType::GeoPoint {
+    match bounds(placed, from, to)? {
+        (Bound::Unbounded, Bound::Unbounded) => {
+            let has = Term::from_field_text(scope.layout.has, &placed.number);
+            Ok(of_term(has))
+        }
+        bounds => Ok(between(scope, placed, at, bounds)),
+    }
+}
+
+/// The bounds of a range, as the field has values.
+fn bounds(
+    placed: &Placed,
+    from: &Option<(Value, bool)>,
+    to: &Option<(Value, bool)>,
+) -> Result<(Bound<Term>, Bound<Term>), InvalidSearch> {
+    if matches!(
+        placed.field.kind,
+        FieldType::GeoPoint | FieldType::Vector | FieldType::Nested
+    ) {
         return Err(placed.no("range query"));
     }
     let bound = |of: &Option<(Value, bool)>| match of {
@@ -225,12 +271,7 @@ fn range(
             })
         }
     };
-    match (bound(from)?, bound(to)?) {
-        (Bound::Unbounded, Bound::Unbounded) => {
-            Ok(of_term(Term::from_field_text(layout.has, &placed.number)))
-        }
-        bounds => Ok(between(scope, placed, at, bounds)),
-    }
+    Ok((bound(from)?, bound(to)?))
 }
 
 /// Rows with a value of a field between two others; of a text with a word.
@@ -271,11 +312,7 @@ fn bool_query(scope: &Scope<'_>, parts: &Bool) -> Result<Compiled, InvalidSearch
     add(Occur::Must, &parts.must, true)?;
     add(Occur::Must, &parts.filter, false)?;
     add(Occur::MustNot, &parts.must_not, false)?;
-    let others = parts.must.len() + parts.filter.len() + parts.must_not.len();
-    let minimum = match &parts.minimum {
-        Some(minimum) => minimum.of(parts.should.len()),
-        None => usize::from(others == 0 && !parts.should.is_empty()),
-    };
+    let minimum = parts.least();
     add(Occur::Should, &parts.should, true)?;
     if parts.must.is_empty() && parts.filter.is_empty() && minimum == 0 {
         // Whatever is not excluded; the engine has nothing to begin with otherwise.

@@ -126,8 +126,9 @@ impl Weight for Texts {
     }
 }
 
+/// What a text is as.
 #[derive(Debug)]
-enum Pattern {
+pub(super) enum Pattern {
     Suffix(String),
     Between(Bound<String>, Bound<String>),
     /// `*` is any text, `?` any character.
@@ -157,7 +158,8 @@ impl Pattern {
         }
     }
 
-    fn is_met(&self, text: &[u8]) -> bool {
+    /// Whether a text is so.
+    pub(super) fn is_met(&self, text: &[u8]) -> bool {
         match self {
             Pattern::Between(Bound::Excluded(from), _) => text != from.as_bytes(),
             Pattern::Between(..) => true,

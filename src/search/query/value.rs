@@ -41,6 +41,13 @@ impl Placed {
         })
     }
 
+    /// A date as a number, ms since 1970.
+    #[allow(clippy::cast_precision_loss)] // it is computed with
+    pub(super) fn ms(&self, value: &Value) -> Result<f64, InvalidSearch> {
+        let bad = || InvalidSearch::Value(self.field.name.clone());
+        self.date(value).map(|ms| ms as f64).ok_or_else(bad)
+    }
+
     #[allow(clippy::cast_possible_truncation)] // only what is whole and in range
     fn integer(&self, value: &Value) -> Option<i64> {
         match value {

@@ -14,7 +14,8 @@ use tideline_base::clock::Clock;
 use tideline_base::ids::TableId;
 use tideline_base::metrics::Metrics;
 use tideline_model::search::{
-    Aggregates, Analyzer, Columns, Field, FieldType, Query, Search, SearchSchema, Sort, Total,
+    Aggregates, Analyzer, Columns, Field, FieldType, Metric, Query, Search, SearchSchema, Sort,
+    Sorter, Total, VectorOptions,
 };
 use tideline_model::{
     Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent, RowChange,
@@ -244,6 +245,8 @@ pub(super) fn search(query: Query, sort: Option<Sort>, limit: usize) -> Search {
         limit,
         token: None,
         total: Total::All,
+        filter: None,
+        collapse: None,
         aggregates: Aggregates::default(),
         columns: Columns::None,
         timeout_ms: Some(30_000),
@@ -296,8 +299,40 @@ pub(super) fn schema() -> SearchSchema {
                 ..field("whole_text", FieldType::Keyword)
             },
             field("n", FieldType::Long),
+            Field {
+                fields: vec![
+                    field("long", FieldType::Long),
+                    field("double", FieldType::Double),
+                    field("flag", FieldType::Boolean),
+                    field("word", FieldType::Keyword),
+                    field("text", FieldType::Text),
+                    Field {
+                        fields: vec![field("word", FieldType::Keyword)],
+                        ..field("more", FieldType::Nested)
+                    },
+                ],
+                ..field("tags", FieldType::Nested)
+            },
+            Field {
+                vector: Some(VectorOptions {
+                    dimension: 3,
+                    metric: Metric::Euclidean,
+                }),
+                ..field("place", FieldType::Vector)
+            },
+            Field {
+                source: Some("place".to_owned()),
+                vector: Some(VectorOptions {
+                    dimension: 3,
+                    metric: Metric::Cosine,
+                }),
+                ..field("way", FieldType::Vector)
+            },
         ],
         ..SearchSchema::default()
     };
-    schema.checked().unwrap()
+    let mut schema = schema.checked().unwrap();
+    // By key, though there are objects.
+    schema.order.push(Sorter::Key { is_desc: false });
+    schema
 }

@@ -5,14 +5,17 @@
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
+use tideline_base::bounds::{Bounds, Costs, Resource};
 use tideline_base::ids::TableId;
+use tideline_base::metrics::Metrics;
 use tideline_model::search::{
     Bool, InvalidSearch, Match, Missing, Point, Query, Search, Sort, Sorter,
 };
 use tideline_model::{Error, FoundRow, Value};
 
 use super::bed::{Bed, INDEX, schema, search};
-use crate::collect::{Hit, Order, PageToken, SortValue};
+use crate::asked::Asked;
+use crate::collect::{Hit, Order, PageToken, Share, SortValue};
 use crate::deadline::Deadline;
 use crate::index::layout::Layout;
 use crate::query::compile;
@@ -150,7 +153,14 @@ async fn a_search_that_gets_no_turn_in_time_is_refused() {
 #[test]
 fn all_texts_of_a_search_have_so_many_words_and_bytes_together() {
     let layout = Layout::new(&schema());
-    let deadline = Arc::new(Deadline::new(Instant::now()));
+    let bounds = Bounds::new(|_| 1 << 20, 100, Costs::UNBOUNDED, &Metrics::default());
+    let share = bounds.of(Resource::SearchBytes).share(None);
+    let asked = Arc::new(Asked {
+        deadline: Arc::new(Deadline::new(Instant::now())),
+        share: Arc::new(Share::new(share)),
+        since_ms: None,
+        limit: 10,
+    });
     let texts = |count: usize, text: String| {
         let words = Query::Match(Match {
             field: "text".to_owned(),
@@ -159,7 +169,7 @@ fn all_texts_of_a_search_have_so_many_words_and_bytes_together() {
             minimum: None,
             weight: 1.0,
         });
-        compile(&layout, &deadline, &any(vec![words; count])).err()
+        compile(&layout, &asked, &any(vec![words; count])).err()
     };
     assert_eq!(texts(2, "a ".repeat(512)), None);
     let words = Some(InvalidSearch::QueryNodes(1_024));
@@ -192,6 +202,7 @@ fn the_longest_token_is_taken_back() {
         key: vec![255; 4 << 10],
         values: vec![value; 33],
         score: Some(1.0),
+        alike: None,
     };
     let token = PageToken::behind(TableId(1), &Query::All, &sort, &row);
     let page = PageToken::read(&token, TableId(1), &Query::All, &layout).unwrap();

@@ -9,6 +9,7 @@ mod expiry;
 mod pages;
 mod plain;
 mod random;
+mod scored;
 mod searches;
 
 pub(crate) use bed::field;

@@ -23,7 +23,7 @@ impl Row<'_> {
             Some(Value::String(text)) => Some(text.clone()),
             _ => None,
         };
-        match field {
+        match plain(field) {
             "word" => text("word").into_iter().collect(),
             "whole_text" => match self.cells.get("text") {
                 Some(Value::Integer(number)) => vec![number.to_string()],
@@ -38,6 +38,27 @@ impl Row<'_> {
         }
     }
 
+    /// Its objects, each as the columns of a row.
+    fn objects(&self) -> Vec<Cells> {
+        let Some(Value::String(text)) = self.cells.get("tags") else {
+            return Vec::new();
+        };
+        let objects: Vec<serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
+        let names = ["long", "double", "flag", "word", "text"];
+        let cells = |object: &serde_json::Value| {
+            let cells = names.into_iter().filter_map(|name| {
+                Some(match object.get(name)? {
+                    serde_json::Value::String(text) => (name, Value::String(text.clone())),
+                    serde_json::Value::Bool(flag) => (name, Value::Boolean(*flag)),
+                    number if name == "double" => (name, Value::Double(number.as_f64()?)),
+                    number => (name, Value::Integer(number.as_i64()?)),
+                })
+            });
+            cells.collect()
+        };
+        objects.iter().map(cells).collect()
+    }
+
     fn words(&self) -> Vec<String> {
         match self.cells.get("text") {
             Some(Value::String(text)) => words(text),
@@ -47,6 +68,7 @@ impl Row<'_> {
 
     /// The number of a field, in a way that compares.
     pub(super) fn number(&self, field: &str) -> Option<f64> {
+        let field = plain(field);
         match (field, self.cells.get(field)) {
             ("n", _) => Some(self.number as f64),
             ("long", Some(Value::Integer(number))) => Some(*number as f64),
@@ -68,7 +90,7 @@ impl Row<'_> {
     }
 
     fn has(&self, field: &str) -> bool {
-        match field {
+        match plain(field) {
             "word" | "words" | "whole_text" => !self.texts(field).is_empty(),
             "text" => matches!(self.cells.get("text"), Some(Value::String(_))),
             "point" => self.point().is_some(),
@@ -81,6 +103,13 @@ impl Row<'_> {
         match query {
             Query::All => true,
             Query::Constant(inner) => self.is_found(inner),
+            Query::Functions(asked) => self.is_found(&asked.query),
+            Query::Best(asked) => asked.queries.iter().any(|query| self.is_found(query)),
+            Query::Near(_) => panic!("what is near is not a matter of one row"),
+            Query::Nested(asked) => self.objects().iter().any(|cells| {
+                let object = Row { cells, ..*self };
+                object.is_found(&asked.query)
+            }),
             Query::Exists { field } => self.has(field),
             Query::Terms { field, values, .. } => values.iter().any(|value| {
                 self.compare(field, value)
@@ -122,7 +151,7 @@ impl Row<'_> {
                     is_like(&text, &pattern)
                 })
             }
-            Query::Match(asked) if asked.field != "text" => {
+            Query::Match(asked) if plain(&asked.field) != "text" => {
                 self.texts(&asked.field).contains(&asked.text)
             }
             Query::Match(asked) => {
@@ -135,7 +164,7 @@ impl Row<'_> {
                 };
                 !asked_words.is_empty() && found >= least
             }
-            Query::Phrase { field, text, .. } if field != "text" => {
+            Query::Phrase { field, text, .. } if plain(field) != "text" => {
                 self.texts(field).contains(text)
             }
             Query::Phrase { text, .. } => {
@@ -177,7 +206,7 @@ impl Row<'_> {
     }
 
     fn values(&self, field: &str) -> usize {
-        match field {
+        match plain(field) {
             "word" | "words" | "whole_text" | "text" => self.texts(field).len(),
             other => usize::from(self.number(other).is_some()),
         }
@@ -204,6 +233,11 @@ impl Row<'_> {
             }
         }
     }
+}
+
+/// A field's name without the one around it.
+fn plain(field: &str) -> &str {
+    field.strip_prefix("tags.").unwrap_or(field)
 }
 
 fn words(text: &str) -> Vec<String> {

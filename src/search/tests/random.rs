@@ -3,7 +3,10 @@
 //! Owns: which there are. Promises: the same number gives the same. Must not: know what is found.
 
 use tideline_model::Value;
-use tideline_model::search::{Bool, Match, MinimumMatch, Missing, Point, Query, Sort, Sorter};
+use tideline_model::search::{
+    Best, Bool, Combine, Fold, Function, FunctionKind, Functions, Match, MinimumMatch, Missing,
+    Nested, ObjectScores, Point, Query, Sort, Sorter,
+};
 
 use super::bed::Cells;
 
@@ -96,10 +99,14 @@ impl Random {
 
     /// A row: some columns, some of them of a type that their field does not take.
     pub(super) fn cells(&mut self) -> Cells {
+        self.cells_of(&[
+            "long", "double", "flag", "word", "text", "words", "day", "point", "place", "tags",
+        ])
+    }
+
+    fn cells_of(&mut self, names: &[&'static str]) -> Cells {
         let mut cells = Cells::new();
-        for name in [
-            "long", "double", "flag", "word", "text", "words", "day", "point",
-        ] {
+        for name in names.iter().copied() {
             if self.is_one_of(5) {
                 continue;
             }
@@ -122,6 +129,8 @@ impl Random {
                     Value::String(serde_json::to_string(&words).unwrap())
                 }
                 "day" => self.day(),
+                "place" => self.place(),
+                "tags" => self.objects(),
                 _ => {
                     let point = self.point();
                     Value::String(format!("{}, {}", point.lat, point.lon))
@@ -130,6 +139,44 @@ impl Random {
             cells.insert(name, value);
         }
         cells
+    }
+
+    /// Three numbers, in one of the two forms that a vector has.
+    fn place(&mut self) -> Value {
+        let numbers = self.vector();
+        match self.is_one_of(2) {
+            true => Value::String(format!("{numbers:?}")),
+            #[allow(clippy::little_endian_bytes)] // as SDKs write them
+            false => {
+                let bytes = numbers.into_iter().flat_map(f32::to_le_bytes);
+                Value::Binary(bytes.collect::<Vec<u8>>().into())
+            }
+        }
+    }
+
+    /// Some objects with columns of a row.
+    fn objects(&mut self) -> Value {
+        let count = self.below(4);
+        let objects = (0..count).map(|_| {
+            let cells = self.cells_of(&["long", "double", "flag", "word", "text"]);
+            let cells = cells.into_iter().map(|(name, value)| {
+                let value: serde_json::Value = match value {
+                    Value::Integer(number) => number.into(),
+                    Value::Double(number) => number.into(),
+                    Value::Boolean(flag) => flag.into(),
+                    Value::String(text) => text.into(),
+                    other => panic!("{other:?} is of no object"),
+                };
+                (name.to_owned(), value)
+            });
+            cells.collect::<serde_json::Map<_, _>>()
+        });
+        let objects: Vec<_> = objects.collect();
+        Value::String(serde_json::to_string(&objects).unwrap())
+    }
+
+    pub(super) fn vector(&mut self) -> Vec<f32> {
+        (0..3).map(|_| self.number() as f32 / 2.0).collect()
     }
 
     fn value(&mut self, field: &str) -> Value {
@@ -170,7 +217,7 @@ impl Random {
 
     /// A query, so deep at most.
     pub(super) fn query(&mut self, depth: usize) -> Query {
-        match self.below(if depth == 0 { 11 } else { 16 }) {
+        match self.below(if depth == 0 { 11 } else { 21 }) {
             0 => Query::All,
             1 | 2 => {
                 let (field, count) = (self.field(), 1 + self.below(3));
@@ -235,6 +282,32 @@ impl Random {
             },
             10 => self.geo(),
             11 => Query::Constant(Box::new(self.query(depth - 1))),
+            12 => {
+                let count = 1 + self.below(3);
+                Query::Best(Best {
+                    queries: (0..count).map(|_| self.query(depth - 1)).collect(),
+                    tie_breaker: 0.5,
+                    weight: 1.0,
+                })
+            }
+            14..=16 => Query::Nested(Box::new(Nested {
+                path: "tags".to_owned(),
+                query: of_objects(self.query(depth - 1)),
+                scores: ObjectScores::Avg,
+                weight: 1.0,
+            })),
+            13 => Query::Functions(Box::new(Functions {
+                query: self.query(depth - 1),
+                functions: vec![Function {
+                    kind: FunctionKind::Random,
+                    filter: self.is_one_of(2).then(|| self.query(depth - 1)),
+                    weight: 2.0,
+                }],
+                fold: Fold::Sum,
+                combine: Combine::Sum,
+                min_score: None,
+                max_score: None,
+            })),
             _ => {
                 let some = |random: &mut Random, most: u64| {
                     let count = random.below(most);
@@ -299,6 +372,45 @@ impl Random {
             keys_last: true,
         }
     }
+}
+
+/// The same query of objects; what they do not have is left out.
+fn of_objects(query: Query) -> Query {
+    let all = |queries: Vec<Query>| queries.into_iter().map(of_objects).collect();
+    let name = |field: &mut String| {
+        let own = match field.as_str() {
+            "words" | "whole_text" => "word",
+            "n" => "long",
+            other => other,
+        };
+        *field = format!("tags.{own}");
+    };
+    let mut query = query;
+    match &mut query {
+        Query::Terms { field, .. } | Query::Range { field, .. } | Query::Exists { field }
+            if ["day", "point"].contains(&field.as_str()) =>
+        {
+            return Query::All;
+        }
+        Query::Terms { field, .. }
+        | Query::Range { field, .. }
+        | Query::Exists { field }
+        | Query::Prefix { field, .. }
+        | Query::Suffix { field, .. }
+        | Query::Wildcard { field, .. }
+        | Query::Match(Match { field, .. })
+        | Query::Phrase { field, .. } => name(field),
+        Query::Constant(inner) => return Query::Constant(Box::new(of_objects(*inner.clone()))),
+        Query::Best(best) => best.queries = all(best.queries.clone()),
+        Query::Bool(parts) => {
+            parts.must = all(parts.must.clone());
+            parts.must_not = all(parts.must_not.clone());
+            parts.filter = all(parts.filter.clone());
+            parts.should = all(parts.should.clone());
+        }
+        _ => return Query::All,
+    }
+    query
 }
 
 /// Few, so that points meet.

@@ -1315,6 +1315,153 @@ pub struct GeoPolygonQuery {
     #[prost(string, repeated, tag = "2")]
     pub points: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct KnnVectorQuery {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "2")]
+    pub top_k: ::core::option::Option<i32>,
+    #[prost(float, repeated, packed = "false", tag = "4")]
+    pub float32_query_vector: ::prost::alloc::vec::Vec<f32>,
+    #[prost(message, optional, tag = "5")]
+    pub filter: ::core::option::Option<Query>,
+    #[prost(float, optional, tag = "6")]
+    pub weight: ::core::option::Option<f32>,
+    #[prost(float, optional, tag = "7")]
+    pub min_score: ::core::option::Option<f32>,
+    /// How many rows an index that is not exact looks at: ours is.
+    #[prost(int32, optional, tag = "8")]
+    pub num_candidates: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NestedQuery {
+    #[prost(string, optional, tag = "1")]
+    pub path: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub query: ::core::option::Option<Query>,
+    #[prost(enumeration = "ObjectScoreMode", optional, tag = "3")]
+    pub score_mode: ::core::option::Option<i32>,
+    #[prost(float, optional, tag = "4")]
+    pub weight: ::core::option::Option<f32>,
+    /// Not decoded yet.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub inner_hits: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DisMaxQuery {
+    #[prost(message, repeated, tag = "1")]
+    pub queries: ::prost::alloc::vec::Vec<Query>,
+    #[prost(float, optional, tag = "2")]
+    pub tie_breaker: ::core::option::Option<f32>,
+    #[prost(float, optional, tag = "3")]
+    pub weight: ::core::option::Option<f32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FieldValueFactor {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FunctionScoreQuery {
+    #[prost(message, optional, tag = "1")]
+    pub query: ::core::option::Option<Query>,
+    #[prost(message, optional, tag = "2")]
+    pub field_value_factor: ::core::option::Option<FieldValueFactor>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FieldValueFactorFunction {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(float, optional, tag = "2")]
+    pub factor: ::core::option::Option<f32>,
+    #[prost(enumeration = "FunctionModifier", optional, tag = "3")]
+    pub modifier: ::core::option::Option<i32>,
+    #[prost(double, optional, tag = "4")]
+    pub missing: ::core::option::Option<f64>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DateTimeValue {
+    #[prost(int32, optional, tag = "1")]
+    pub value: ::core::option::Option<i32>,
+    #[prost(enumeration = "DateTimeUnit", optional, tag = "2")]
+    pub unit: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DecayDateParam {
+    #[prost(int64, optional, tag = "1")]
+    pub origin_long: ::core::option::Option<i64>,
+    #[prost(string, optional, tag = "2")]
+    pub origin_string: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    pub scale: ::core::option::Option<DateTimeValue>,
+    #[prost(message, optional, tag = "4")]
+    pub offset: ::core::option::Option<DateTimeValue>,
+}
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct DecayNumericParam {
+    #[prost(double, optional, tag = "1")]
+    pub origin: ::core::option::Option<f64>,
+    #[prost(double, optional, tag = "2")]
+    pub scale: ::core::option::Option<f64>,
+    #[prost(double, optional, tag = "3")]
+    pub offset: ::core::option::Option<f64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecayGeoParam {
+    #[prost(string, optional, tag = "1")]
+    pub origin: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(double, optional, tag = "2")]
+    pub scale: ::core::option::Option<f64>,
+    #[prost(double, optional, tag = "3")]
+    pub offset: ::core::option::Option<f64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecayFunction {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "DecayMathFunction", optional, tag = "2")]
+    pub math_function: ::core::option::Option<i32>,
+    #[prost(enumeration = "DecayParamType", optional, tag = "3")]
+    pub param_type: ::core::option::Option<i32>,
+    /// The message that the type names, serialized.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub param: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(double, optional, tag = "5")]
+    pub decay: ::core::option::Option<f64>,
+    #[prost(enumeration = "MultiValueMode", optional, tag = "6")]
+    pub multi_value_mode: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RandomScoreFunction {
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScoreFunction {
+    #[prost(message, optional, tag = "1")]
+    pub field_value_factor: ::core::option::Option<FieldValueFactorFunction>,
+    #[prost(message, optional, tag = "2")]
+    pub random: ::core::option::Option<RandomScoreFunction>,
+    #[prost(message, optional, tag = "3")]
+    pub decay: ::core::option::Option<DecayFunction>,
+    #[prost(float, optional, tag = "4")]
+    pub weight: ::core::option::Option<f32>,
+    #[prost(message, optional, tag = "5")]
+    pub filter: ::core::option::Option<Query>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FunctionsScoreQuery {
+    #[prost(message, optional, tag = "1")]
+    pub query: ::core::option::Option<Query>,
+    #[prost(message, repeated, tag = "2")]
+    pub functions: ::prost::alloc::vec::Vec<ScoreFunction>,
+    #[prost(enumeration = "FunctionScoreMode", optional, tag = "3")]
+    pub score_mode: ::core::option::Option<i32>,
+    #[prost(enumeration = "FunctionCombineMode", optional, tag = "4")]
+    pub combine_mode: ::core::option::Option<i32>,
+    #[prost(float, optional, tag = "5")]
+    pub min_score: ::core::option::Option<f32>,
+    #[prost(float, optional, tag = "6")]
+    pub max_score: ::core::option::Option<f32>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExistsQuery {
     #[prost(string, optional, tag = "1")]
@@ -1387,6 +1534,18 @@ pub struct Sort {
     #[prost(bool, optional, tag = "2")]
     pub disable_default_pk_sorter: ::core::option::Option<bool>,
 }
+/// Of rows that match, those that are returned.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchFilter {
+    #[prost(message, optional, tag = "1")]
+    pub query: ::core::option::Option<Query>,
+}
+/// Of rows that have a field alike, the first.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Collapse {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchQuery {
     #[prost(int32, optional, tag = "1")]
@@ -1395,9 +1554,8 @@ pub struct SearchQuery {
     pub limit: ::core::option::Option<i32>,
     #[prost(message, optional, tag = "4")]
     pub query: ::core::option::Option<Query>,
-    /// This and what else is bytes here is not decoded yet.
-    #[prost(bytes = "bytes", optional, tag = "5")]
-    pub collapse: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "5")]
+    pub collapse: ::core::option::Option<Collapse>,
     #[prost(message, optional, tag = "6")]
     pub sort: ::core::option::Option<Sort>,
     #[prost(bool, optional, tag = "8")]
@@ -1408,13 +1566,14 @@ pub struct SearchQuery {
     pub aggs: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bytes = "bytes", optional, tag = "11")]
     pub group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Not decoded yet.
     #[prost(bytes = "bytes", optional, tag = "12")]
     pub highlight: ::core::option::Option<::prost::bytes::Bytes>,
     /// -1 = no; else up to how many.
     #[prost(int32, optional, tag = "13")]
     pub track_total_count: ::core::option::Option<i32>,
-    #[prost(bytes = "bytes", optional, tag = "14")]
-    pub filter: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "14")]
+    pub filter: ::core::option::Option<SearchFilter>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ColumnsToGet {
@@ -2050,6 +2209,304 @@ impl QueryOperator {
         match value {
             "OR" => Some(Self::Or),
             "AND" => Some(Self::And),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ObjectScoreMode {
+    ScoreModeNone = 1,
+    ScoreModeAvg = 2,
+    ScoreModeMax = 3,
+    ScoreModeTotal = 4,
+    ScoreModeMin = 5,
+}
+impl ObjectScoreMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::ScoreModeNone => "SCORE_MODE_NONE",
+            Self::ScoreModeAvg => "SCORE_MODE_AVG",
+            Self::ScoreModeMax => "SCORE_MODE_MAX",
+            Self::ScoreModeTotal => "SCORE_MODE_TOTAL",
+            Self::ScoreModeMin => "SCORE_MODE_MIN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCORE_MODE_NONE" => Some(Self::ScoreModeNone),
+            "SCORE_MODE_AVG" => Some(Self::ScoreModeAvg),
+            "SCORE_MODE_MAX" => Some(Self::ScoreModeMax),
+            "SCORE_MODE_TOTAL" => Some(Self::ScoreModeTotal),
+            "SCORE_MODE_MIN" => Some(Self::ScoreModeMin),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FunctionModifier {
+    FmNone = 1,
+    FmLog = 2,
+    FmLog1p = 3,
+    FmLog2p = 4,
+    FmLn = 5,
+    FmLn1p = 6,
+    FmLn2p = 7,
+    FmSquare = 8,
+    FmSqrt = 9,
+    FmReciprocal = 10,
+}
+impl FunctionModifier {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::FmNone => "FM_NONE",
+            Self::FmLog => "FM_LOG",
+            Self::FmLog1p => "FM_LOG1P",
+            Self::FmLog2p => "FM_LOG2P",
+            Self::FmLn => "FM_LN",
+            Self::FmLn1p => "FM_LN1P",
+            Self::FmLn2p => "FM_LN2P",
+            Self::FmSquare => "FM_SQUARE",
+            Self::FmSqrt => "FM_SQRT",
+            Self::FmReciprocal => "FM_RECIPROCAL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FM_NONE" => Some(Self::FmNone),
+            "FM_LOG" => Some(Self::FmLog),
+            "FM_LOG1P" => Some(Self::FmLog1p),
+            "FM_LOG2P" => Some(Self::FmLog2p),
+            "FM_LN" => Some(Self::FmLn),
+            "FM_LN1P" => Some(Self::FmLn1p),
+            "FM_LN2P" => Some(Self::FmLn2p),
+            "FM_SQUARE" => Some(Self::FmSquare),
+            "FM_SQRT" => Some(Self::FmSqrt),
+            "FM_RECIPROCAL" => Some(Self::FmReciprocal),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DateTimeUnit {
+    Year = 1,
+    QuarterYear = 2,
+    Month = 3,
+    Week = 4,
+    Day = 5,
+    Hour = 6,
+    Minute = 7,
+    Second = 8,
+    Millisecond = 9,
+}
+impl DateTimeUnit {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Year => "YEAR",
+            Self::QuarterYear => "QUARTER_YEAR",
+            Self::Month => "MONTH",
+            Self::Week => "WEEK",
+            Self::Day => "DAY",
+            Self::Hour => "HOUR",
+            Self::Minute => "MINUTE",
+            Self::Second => "SECOND",
+            Self::Millisecond => "MILLISECOND",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "YEAR" => Some(Self::Year),
+            "QUARTER_YEAR" => Some(Self::QuarterYear),
+            "MONTH" => Some(Self::Month),
+            "WEEK" => Some(Self::Week),
+            "DAY" => Some(Self::Day),
+            "HOUR" => Some(Self::Hour),
+            "MINUTE" => Some(Self::Minute),
+            "SECOND" => Some(Self::Second),
+            "MILLISECOND" => Some(Self::Millisecond),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DecayParamType {
+    DfDateParam = 1,
+    DfNumericParam = 2,
+    DfGeoParam = 3,
+}
+impl DecayParamType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::DfDateParam => "DF_DATE_PARAM",
+            Self::DfNumericParam => "DF_NUMERIC_PARAM",
+            Self::DfGeoParam => "DF_GEO_PARAM",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DF_DATE_PARAM" => Some(Self::DfDateParam),
+            "DF_NUMERIC_PARAM" => Some(Self::DfNumericParam),
+            "DF_GEO_PARAM" => Some(Self::DfGeoParam),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DecayMathFunction {
+    Gauss = 1,
+    Exp = 2,
+    Linear = 3,
+}
+impl DecayMathFunction {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Gauss => "GAUSS",
+            Self::Exp => "EXP",
+            Self::Linear => "LINEAR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GAUSS" => Some(Self::Gauss),
+            "EXP" => Some(Self::Exp),
+            "LINEAR" => Some(Self::Linear),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MultiValueMode {
+    MvmMax = 1,
+    MvmMin = 2,
+    MvmSum = 3,
+    MvmAvg = 4,
+}
+impl MultiValueMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::MvmMax => "MVM_MAX",
+            Self::MvmMin => "MVM_MIN",
+            Self::MvmSum => "MVM_SUM",
+            Self::MvmAvg => "MVM_AVG",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MVM_MAX" => Some(Self::MvmMax),
+            "MVM_MIN" => Some(Self::MvmMin),
+            "MVM_SUM" => Some(Self::MvmSum),
+            "MVM_AVG" => Some(Self::MvmAvg),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FunctionScoreMode {
+    FsmAvg = 1,
+    FsmMax = 2,
+    FsmSum = 3,
+    FsmMin = 4,
+    FsmMultiply = 5,
+    FsmFirst = 6,
+}
+impl FunctionScoreMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::FsmAvg => "FSM_AVG",
+            Self::FsmMax => "FSM_MAX",
+            Self::FsmSum => "FSM_SUM",
+            Self::FsmMin => "FSM_MIN",
+            Self::FsmMultiply => "FSM_MULTIPLY",
+            Self::FsmFirst => "FSM_FIRST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FSM_AVG" => Some(Self::FsmAvg),
+            "FSM_MAX" => Some(Self::FsmMax),
+            "FSM_SUM" => Some(Self::FsmSum),
+            "FSM_MIN" => Some(Self::FsmMin),
+            "FSM_MULTIPLY" => Some(Self::FsmMultiply),
+            "FSM_FIRST" => Some(Self::FsmFirst),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FunctionCombineMode {
+    FcmMultiply = 1,
+    FcmAvg = 2,
+    FcmMax = 3,
+    FcmSum = 4,
+    FcmMin = 5,
+    FcmReplace = 6,
+}
+impl FunctionCombineMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::FcmMultiply => "FCM_MULTIPLY",
+            Self::FcmAvg => "FCM_AVG",
+            Self::FcmMax => "FCM_MAX",
+            Self::FcmSum => "FCM_SUM",
+            Self::FcmMin => "FCM_MIN",
+            Self::FcmReplace => "FCM_REPLACE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FCM_MULTIPLY" => Some(Self::FcmMultiply),
+            "FCM_AVG" => Some(Self::FcmAvg),
+            "FCM_MAX" => Some(Self::FcmMax),
+            "FCM_SUM" => Some(Self::FcmSum),
+            "FCM_MIN" => Some(Self::FcmMin),
+            "FCM_REPLACE" => Some(Self::FcmReplace),
             _ => None,
         }
     }

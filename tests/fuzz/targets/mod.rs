@@ -29,6 +29,8 @@ const ROOMS: &[(&str, (usize, usize))] = &[
     ("image_file", (10, 2 << 20)),
     // What was written, and so bounded there: a column of one byte is a value of 40, a cell of three bytes one of 64,
     // or a name and a value; lists that grow have twice that.
+    // What the engine keeps of each value of an object, of two bytes, and what JSON is read into.
+    ("search_objects", (400, 256 << 10)),
     ("people_rows", (100, 64 << 10)),
     ("table_key", (100, 64 << 10)),
     // Pieces of a byte each, which there are only here.
@@ -79,7 +81,10 @@ pub(crate) fn all() -> Vec<Target> {
         texts::TARGETS,
     ];
     let lists = own.into_iter().chain(tideline_store::fuzz::TARGETS);
-    let lists = lists.chain([tideline_table::fuzz::TARGETS]);
+    let lists = lists.chain([
+        tideline_table::fuzz::TARGETS,
+        tideline_search::fuzz::TARGETS,
+    ]);
     let lists = lists.chain(tideline_timelines::fuzz::TARGETS);
     let lists = lists.chain(tideline_gateway::fuzz::TARGETS);
     let mut found = Vec::new();

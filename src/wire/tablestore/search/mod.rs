@@ -6,11 +6,13 @@
 
 mod aggregate;
 mod aggregated;
+mod parts;
 mod query;
 mod refusal;
 mod reply;
 mod request;
 mod schema;
+mod scored;
 mod sort;
 
 pub use reply::{DescribedIndex, FoundPage, ScannedPage};

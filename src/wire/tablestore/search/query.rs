@@ -9,14 +9,15 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::super::failure::Failure;
-use super::super::fields::walk;
 use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
+use super::parts::{Inside, field, many, point, weight};
 use super::refusal::within;
+use super::scored;
 use tideline_model::Value;
 use tideline_model::search::{
-    ASKED_BYTES_MAX, Bool, InvalidSearch, Match, MinimumMatch, Point, Query, QueryNodes,
+    ASKED_BYTES_MAX, Bool, InvalidSearch, Match, MinimumMatch, Query, QueryNodes,
 };
 
 /// Bytes of a prefix or a suffix.
@@ -33,6 +34,16 @@ pub(super) fn query(message: &proto::Query) -> Result<Query, Failure> {
     decode(message, &mut QueryNodes::default(), 1)
 }
 
+/// What is inside of a query at a depth.
+fn inside(nodes: &mut QueryNodes, depth: usize) -> Inside<'_> {
+    Inside {
+        decode,
+        nodes,
+        depth: depth + 1,
+    }
+}
+
+/// A query at a depth of a request's.
 #[allow(clippy::too_many_lines)] // a few lines for each kind of query
 fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Result<Query, Failure> {
     nodes.more(1, depth)?;
@@ -40,7 +51,6 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
     let kind = proto::QueryType::try_from(code);
     let kind = kind.map_err(|_| Failure::invalid(format!("Invalid query type: {code}.")))?;
     let body = message.query.clone().unwrap_or_default();
-    let unsupported = |what| Err(InvalidSearch::Unsupported(what).into());
     Ok(match kind {
         proto::QueryType::MatchAllQuery => Query::All,
         proto::QueryType::MatchQuery => {
@@ -176,11 +186,22 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
                 field: field(message.field_name)?,
             }
         }
-        proto::QueryType::NestedQuery => return unsupported("query NESTED_QUERY"),
-        proto::QueryType::KnnVectorQuery => return unsupported("query KNN_VECTOR_QUERY"),
-        proto::QueryType::FunctionScoreQuery => return unsupported("query FUNCTION_SCORE_QUERY"),
-        proto::QueryType::FunctionsScoreQuery => return unsupported("query FUNCTIONS_SCORE_QUERY"),
-        proto::QueryType::DisMaxQuery => return unsupported("query DIS_MAX_QUERY"),
+        proto::QueryType::NestedQuery => {
+            Query::Nested(Box::new(scored::nested(body, &mut inside(nodes, depth))?))
+        }
+        proto::QueryType::KnnVectorQuery => {
+            Query::Near(Box::new(scored::near(body, &mut inside(nodes, depth))?))
+        }
+        proto::QueryType::FunctionScoreQuery => {
+            Query::Functions(Box::new(scored::function(body, &mut inside(nodes, depth))?))
+        }
+        proto::QueryType::FunctionsScoreQuery => Query::Functions(Box::new(scored::functions(
+            body,
+            &mut inside(nodes, depth),
+        )?)),
+        proto::QueryType::DisMaxQuery => {
+            Query::Best(scored::best(body, &mut inside(nodes, depth))?)
+        }
     })
 }
 
@@ -188,17 +209,6 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
 const TERMS: RangeInclusive<u32> = 2..=2;
 const POINTS: RangeInclusive<u32> = 2..=2;
 const QUERIES: RangeInclusive<u32> = 1..=4;
-
-/// How many fields of these numbers there are. More than a query may have parts are refused before they are decoded: an
-/// empty one takes two bytes here and many in memory.
-fn many(body: &[u8], numbers: RangeInclusive<u32>) -> Result<usize, Failure> {
-    let mut count = 0;
-    walk(body, |number, _| {
-        count += usize::from(numbers.contains(&number));
-        Ok(QueryNodes::default().more(count, 0)?)
-    })?;
-    Ok(count)
-}
 
 fn bool_query(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Bool, Failure> {
     // Each counts itself when it is decoded.
@@ -225,14 +235,6 @@ fn bool_query(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Bool,
     })
 }
 
-fn field(name: Option<String>) -> Result<String, Failure> {
-    let name = name.ok_or_else(missing)?;
-    match name.is_empty() || name.len() > 255 {
-        true => Err(InvalidSearch::NoField(name).into()),
-        false => Ok(name),
-    }
-}
-
 fn text(text: Option<String>) -> Result<String, Failure> {
     limited(text, "text", ASKED_BYTES_MAX)
 }
@@ -242,14 +244,6 @@ fn limited(text: Option<String>, what: &'static str, most: usize) -> Result<Stri
     match text.len() > most {
         true => Err(InvalidSearch::TooLong(what, most).into()),
         false => Ok(text),
-    }
-}
-
-fn weight(weight: Option<f32>) -> Result<f32, Failure> {
-    match weight {
-        None => Ok(1.0),
-        Some(weight) if weight >= 0.0 && weight.is_finite() => Ok(weight),
-        Some(_) => Err(Failure::invalid("The weight must be 0 or more.")),
     }
 }
 
@@ -264,10 +258,6 @@ fn minimum(text: Option<String>, count: Option<i32>) -> Result<Option<MinimumMat
     let text = text.filter(|text| !text.is_empty());
     let of_text = text.map(|text| MinimumMatch::parse(&text)).transpose()?;
     Ok(of_text.or_else(|| count.map(|count| MinimumMatch::Count(count.into()))))
-}
-
-fn point(text: Option<String>) -> Result<Point, Failure> {
-    Ok(Point::parse(&text.ok_or_else(missing)?)?)
 }
 
 fn value(bytes: &Bytes, field: &str) -> Result<Value, Failure> {

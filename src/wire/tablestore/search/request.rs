@@ -151,14 +151,12 @@ impl SearchIn {
         let message = proto::SearchRequest::decode(body)?;
         let of = NamedIndex::new(message.table_name, message.index_name)?;
         let asked = proto::SearchQuery::decode(message.search_query.ok_or_else(missing)?)?;
-        let not_there = [
-            (&asked.collapse, "collapse"),
-            (&asked.highlight, "highlight"),
-            (&asked.filter, "filter"),
-        ];
-        let is_asked = |part: &Option<Bytes>| part.as_ref().is_some_and(|bytes| !bytes.is_empty());
-        if let Some((_, what)) = not_there.into_iter().find(|(part, _)| is_asked(part)) {
-            return Err(unsupported(what));
+        if asked
+            .highlight
+            .as_ref()
+            .is_some_and(|part| !part.is_empty())
+        {
+            return Err(unsupported("highlight"));
         }
         let limit = count("limit", asked.limit.unwrap_or(LIMIT_DEFAULT), 0, LIMIT_MAX)?;
         let offset = count("offset", asked.offset.unwrap_or(0), 0, WINDOW_MAX)?;
@@ -173,6 +171,14 @@ impl SearchIn {
         let search = Search {
             aggregates: aggregates(asked.aggs, asked.group_bys)?,
             query: asked.query.as_ref().map_or(Ok(Query::All), query)?,
+            filter: match asked.filter.and_then(|filter| filter.query) {
+                Some(filter) => Some(query(&filter)?),
+                None => None,
+            },
+            collapse: match asked.collapse {
+                Some(collapse) => Some(collapse.field_name.ok_or_else(missing)?),
+                None => None,
+            },
             sort,
             offset,
             limit,
