@@ -10,8 +10,6 @@
 
 #[macro_use]
 mod listed;
-#[macro_use]
-mod made_of_methods;
 
 mod about;
 pub mod centrifuge;
