@@ -10,8 +10,6 @@
 
 #[macro_use]
 mod listed;
-#[macro_use]
-mod made_of_methods;
 
 mod about;
 pub mod centrifuge;
@@ -32,7 +30,6 @@ pub mod people;
 pub mod push;
 mod reasons;
 pub mod schema;
-pub mod search;
 pub mod server;
 pub mod tables;
 pub mod tablestore;
@@ -43,6 +40,7 @@ pub use dialect::{Call, Dialect, Frames, Id, Incoming, Together};
 pub use failure::{Actual, Closed, Details, Failure, Said};
 pub use limits::Limits;
 pub use messages::entry::{Columns, Entry, Integers, OneValue, Patch};
+pub use messages::search;
 pub use methods::{Method, Reply, Request};
 pub use needs::Needs;
 pub use params::parameters;

@@ -39,7 +39,7 @@ pub(crate) trait Shorten {
     fn shorten(&mut self);
 }
 
-// What each word means is said in `made_of_methods.rs`.
+// What each word means is said in `listed.rs`.
 methods! {
     SessionOpen(session::Open) -> Box<session::Opened>,
         "session.open", extends, Nothing[], "Name the user, get the limits";

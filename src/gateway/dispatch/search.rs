@@ -1,8 +1,8 @@
 //! The searches: `message.search`, `timeline.search`.
 //!
 //! Owns: the calls behind these methods. Promises: what is found is shown as the caller may read it, and a page fits
-//! into a frame; a page's token is of use to its caller and for what they asked alone, and tells them nothing. Must not:
-//! look into an index.
+//! into a frame; a page's token is of use to its caller and for what they asked alone, and tells them nothing. Must
+//! not: look into an index.
 
 use std::sync::Arc;
 

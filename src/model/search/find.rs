@@ -1,6 +1,7 @@
 //! Finding messages and timelines by their words: the shapes that the engine and the wire share.
 //!
-//! Owns: what is asked and how it is answered, the limits of both, and the definitions of the two indexes. Promises: nothing of an answer tells of a
+//! Owns: what is asked and how it is answered, the limits of both, and the definitions of the two
+//! indexes. Promises: nothing of an answer tells of a
 //! message that was not found. Must not: know an index or a caller.
 
 use schemars::JsonSchema;

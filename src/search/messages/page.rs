@@ -1,7 +1,7 @@
 //! One page of what is found: its walks, and where the next page begins.
 //!
-//! Owns: windows and tokens. Promises: each page comes further than the one before; a page by time or name that has hits
-//! has the first ones in order. Must not: wait.
+//! Owns: windows and tokens. Promises: each page comes further than the one before; a page by time or name that has
+//! hits has the first ones in order. Must not: wait.
 //!
 //! A walk by time or name that has to end early has found nothing yet, as what is first in order may come last in an
 //! index. It is repeated in a window: of its candidates so far, what was among the first in order is a bound.

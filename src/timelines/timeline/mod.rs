@@ -78,8 +78,9 @@ pub use read::position::{
     Admission, Changed, NONE_YET, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
-pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS, RELAYS};
-pub use rows::virtual_tables::{MESSAGE_TABLE, META_TABLE};
+pub use rows::tables::{
+    CONVERSATIONS, FOLLOWERS, MEMBERS, MESSAGE_TABLE, META_TABLE, POSTS, RELAYS,
+};
 pub use streams::{
     FORKS_MAX, Fork, Inherited, Life, NewStream, PRODUCERS_MAX, Producer, Stream, StreamAppend,
     StreamAppended, StreamRefused,

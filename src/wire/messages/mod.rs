@@ -10,5 +10,6 @@ pub mod message;
 pub mod pin;
 pub mod reaction;
 pub mod schedule;
+pub mod search;
 
 pub(super) use tideline_model::entry::{self, nested};

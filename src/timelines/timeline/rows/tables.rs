@@ -281,6 +281,11 @@ pub(in super::super) fn id_text(value: ValueRef<'_>) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The name of the table that shows messages.
+pub const MESSAGE_TABLE: &str = "timeline_message";
+/// The name of the table that shows metas.
+pub const META_TABLE: &str = "timeline_meta";
+
 #[cfg(test)]
 mod tests {
     use super::*;

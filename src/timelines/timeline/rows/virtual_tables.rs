@@ -33,12 +33,7 @@ use super::super::time::shown;
 use super::super::write::edit::load_whole;
 use super::super::{Message, TimelineInfo, Timelines};
 use super::head::HeadRow;
-use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
-
-/// The name of the table of messages.
-pub const MESSAGE_TABLE: &str = "timeline_message";
-/// The name of the table of metas.
-pub const META_TABLE: &str = "timeline_meta";
+use super::tables::{HEADS, MESSAGE_TABLE, MESSAGES, META_TABLE, METAS, Name, SEQUENCE_END};
 
 const TIMELINE_ID: &str = "timeline_id";
 const SEQUENCE_ID: &str = "sequence_id";

@@ -6,12 +6,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::check::{self, Check};
-use super::failure::Failure;
-use super::limits::Limits;
-use super::messages::entry::OneValue;
-use super::schema::rules;
-use super::tables::row_filter::Op;
+use super::super::check::{self, Check};
+use super::super::failure::Failure;
+use super::super::limits::Limits;
+use super::super::messages::entry::OneValue;
+use super::super::schema::rules;
+use super::super::tables::row_filter::Op;
 use tideline_model::Value;
 use tideline_model::search::{
     FIND_LIMIT_MAX, FIND_TIMELINES_MAX, FIND_WHERE_MAX, QUERY_BYTES_MAX, WHERE_BYTES_MAX,
