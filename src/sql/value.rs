@@ -6,10 +6,11 @@
 use std::cmp::Ordering;
 
 use bytes::Bytes;
-use tideline_model::{ColumnType, KeyType, KeyValue, Value};
+use tideline_model::{ColumnType, KeyType, KeyValue, MappedColumn, Value};
 
 use crate::answer::{ColumnKind, Datum};
 use crate::moment;
+use crate::refusal::Refusal;
 
 impl From<ColumnType> for ColumnKind {
     fn from(kind: ColumnType) -> ColumnKind {
@@ -313,6 +314,38 @@ fn text_of_double(number: f64) -> String {
         true => format!("{number:e}"),
         false => number.to_string(),
     }
+}
+
+/// A value as a column keeps it; `None` = NULL.
+pub(crate) fn stored(column: &MappedColumn, value: Datum) -> Result<Option<Value>, Refusal> {
+    let bad = || Refusal::Invalid(format!("Incorrect value for column '{}'", column.name));
+    Ok(Some(match (column.kind, value) {
+        (_, Datum::Null) => return Ok(None),
+        (ColumnType::Integer, Datum::Long(number)) => Value::Integer(number),
+        (ColumnType::Integer, Datum::Boolean(is)) => Value::Integer(i64::from(is)),
+        (ColumnType::Integer, Datum::String(text)) => {
+            Value::Integer(text.trim().parse().map_err(|_| bad())?)
+        }
+        (ColumnType::Double, Datum::Double(number)) => Value::Double(number),
+        (ColumnType::Double, value @ (Datum::Long(_) | Datum::Boolean(_))) => {
+            Value::Double(value.number().ok_or_else(bad)?)
+        }
+        (ColumnType::Double, Datum::String(text)) => {
+            let number = text.trim().parse::<f64>().map_err(|_| bad())?;
+            Value::Double(
+                Some(number)
+                    .filter(|number| number.is_finite())
+                    .ok_or_else(bad)?,
+            )
+        }
+        (ColumnType::Boolean, Datum::Boolean(is)) => Value::Boolean(is),
+        (ColumnType::Boolean, Datum::Long(number @ 0..=1)) => Value::Boolean(number == 1),
+        (ColumnType::String, Datum::Binary(_)) => return Err(bad()),
+        (ColumnType::String, value) => Value::String(value.text().ok_or_else(bad)?),
+        (ColumnType::Binary, Datum::Binary(bytes)) => Value::Binary(bytes),
+        (ColumnType::Binary, Datum::String(text)) => Value::Binary(text.into()),
+        _ => return Err(bad()),
+    }))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use crate::expr::{Compiler, Expr, NamedColumn, Names};
 use crate::plan::{Mapped, equals, find, last_name};
 use crate::refusal::Refusal;
 use crate::run::Run;
+use crate::value::stored;
 
 /// Rows of one INSERT: as many as a batch may have.
 const ROWS_MAX: usize = 200;
@@ -379,36 +380,4 @@ fn increment(
             .ok_or_else(crate::expr::overflow),
         _ => Refusal::unsupported("to add anything but a whole number to a column"),
     }
-}
-
-/// A value as a column keeps it; `None` = NULL.
-fn stored(column: &MappedColumn, value: Datum) -> Result<Option<Value>, Refusal> {
-    let bad = || Refusal::Invalid(format!("Incorrect value for column '{}'", column.name));
-    Ok(Some(match (column.kind, value) {
-        (_, Datum::Null) => return Ok(None),
-        (ColumnType::Integer, Datum::Long(number)) => Value::Integer(number),
-        (ColumnType::Integer, Datum::Boolean(is)) => Value::Integer(i64::from(is)),
-        (ColumnType::Integer, Datum::String(text)) => {
-            Value::Integer(text.trim().parse().map_err(|_| bad())?)
-        }
-        (ColumnType::Double, Datum::Double(number)) => Value::Double(number),
-        (ColumnType::Double, value @ (Datum::Long(_) | Datum::Boolean(_))) => {
-            Value::Double(value.number().ok_or_else(bad)?)
-        }
-        (ColumnType::Double, Datum::String(text)) => {
-            let number = text.trim().parse::<f64>().map_err(|_| bad())?;
-            Value::Double(
-                Some(number)
-                    .filter(|number| number.is_finite())
-                    .ok_or_else(bad)?,
-            )
-        }
-        (ColumnType::Boolean, Datum::Boolean(is)) => Value::Boolean(is),
-        (ColumnType::Boolean, Datum::Long(number @ 0..=1)) => Value::Boolean(number == 1),
-        (ColumnType::String, Datum::Binary(_)) => return Err(bad()),
-        (ColumnType::String, value) => Value::String(value.text().ok_or_else(bad)?),
-        (ColumnType::Binary, Datum::Binary(bytes)) => Value::Binary(bytes),
-        (ColumnType::Binary, Datum::String(text)) => Value::Binary(text.into()),
-        _ => return Err(bad()),
-    }))
 }

@@ -4,8 +4,13 @@
 //! expression was compiled, or is NULL; trees are as deep as `compile.rs` lets them be. Must not: know names.
 
 pub(crate) mod aggregate;
+mod asked;
+mod calls;
 mod compile;
 mod like;
+mod names;
+mod operators;
+mod typed;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,8 +18,10 @@ use std::cmp::Ordering;
 use crate::answer::{ColumnKind, Datum};
 use crate::functions::Function;
 use crate::refusal::Refusal;
-pub(crate) use compile::{Compiler, Groups, NamedColumn, Names, unified};
+pub(crate) use compile::{Compiler, Groups};
 pub(crate) use like::Pattern;
+pub(crate) use names::{NamedColumn, Names};
+pub(crate) use typed::unified;
 
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

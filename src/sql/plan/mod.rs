@@ -5,7 +5,9 @@
 
 mod index;
 mod keys;
+mod place;
 mod select;
+mod shape;
 mod sources;
 
 use std::sync::Arc;
