@@ -89,7 +89,11 @@ impl Searches {
         let asked = (query, unfiltered, search.aggregates);
         let checked = self.checked(of, layout, asked, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self
-            .covered(checked.index, checked.asked.deadline.at, checked.asked.since_ms)
+            .covered(
+                checked.index,
+                checked.asked.deadline.at,
+                checked.asked.since_ms,
+            )
             .await;
         if !is_covered {
             // The index may have been deleted meanwhile.
@@ -159,8 +163,12 @@ impl Searches {
         let (snapshot, is_covered) = match kept {
             Some(snapshot) => (Some(snapshot), true),
             None => {
-                self.covered(checked.index, checked.asked.deadline.at, checked.asked.since_ms)
-                    .await
+                self.covered(
+                    checked.index,
+                    checked.asked.deadline.at,
+                    checked.asked.since_ms,
+                )
+                .await
             }
         };
         let snapshot = snapshot.filter(|_| is_covered).ok_or(Error::Busy)?;

@@ -192,6 +192,7 @@ impl Searches {
             to: ask.to_ms.map(u64::cast_signed),
             limit: ask.limit,
             now_ms,
+            share: Arc::new(self.memory()),
         };
         let searcher = snapshot.searcher.clone();
         let run = move || {

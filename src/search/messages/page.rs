@@ -18,6 +18,8 @@ use tideline_model::search::{Bool, InvalidSearch, Query, fields};
 use super::FoundPlaces;
 use super::statistics::{Noted, Statistics};
 use super::walk::{At, By, Columns, Doors, Shared, Walk};
+use crate::asked::Asked;
+use crate::collect::Share;
 use crate::deadline::Deadline;
 use crate::index::layout::Layout;
 use crate::query::{Compiled, compile, within};
@@ -78,6 +80,7 @@ pub(super) struct Page {
     pub(super) to: Option<i64>,
     pub(super) limit: usize,
     pub(super) now_ms: i64,
+    pub(super) share: Arc<Share>,
 }
 
 impl Page {
@@ -201,7 +204,13 @@ impl Page {
             let end = at.time.saturating_add(1);
             to = Some(to.map_or(end, |to| to.min(end)));
         }
-        let compiled = compile(&self.layout, deadline, &query)?;
+        let asked = Arc::new(Asked {
+            deadline: Arc::clone(deadline),
+            share: Arc::clone(&self.share),
+            since_ms: None,
+            limit: 0,
+        });
+        let compiled = compile(&self.layout, &asked, &query)?;
         Ok(within((&self.layout, deadline), compiled, (from, to)))
     }
 
