@@ -77,6 +77,8 @@ fn search(run: &Run, by: &ByIndex) -> Search {
         limit: 0,
         token: None,
         total: Total::No,
+        filter: None,
+        collapse: None,
         aggregates: Aggregates::default(),
         columns: Columns::None,
         timeout_ms: u64::try_from(left.as_millis()).ok(),
