@@ -46,7 +46,7 @@ class Bed(Guarded):
     """A server with [auth], a user and a key with the least rights who misuse it, and a user and a key who do not."""
 
     def __init__(self, directory, settings=""):
-        super().__init__(directory, before=settings)
+        super().__init__(directory, before=f"{settings}\n[search]\nmessages = true\n")
         rights = ["--allow", f"{TABLE}=tables:read,tables:write", "--signing"]
         self.keys = {name: self.key("create", name, *rights) for name in ("mallory", "ann")}
         self.owner = self.key("create", "owner", *ADMIN, "--signing")
@@ -66,7 +66,7 @@ class Bed(Guarded):
             batch = BatchWriteRowRequest()
             batch.add(TableInBatchWriteRowItem(TABLE, rows))
             client.batch_write_row(batch)
-        page = [{"entry": {"text": "x" * 9_000}} for _ in range(100)]
+        page = [{"entry": {"text": "a b " * 2_250}} for _ in range(100)]
         for _ in range(3):
             self.call(self.tokens["ann"], "message.append_batch", timeline="pages", messages=page)
         return self

@@ -23,10 +23,9 @@ pub(super) fn messages(shared: &Arc<Shared>, caller: &Caller, asked: search::Mes
     let (shared, asker) = (Arc::clone(shared), caller.asking(Method::MessageSearch));
     Work::Read(Box::pin(async move {
         let of = bound_to(&asker, &asked.without_page())?;
-        let words = words(asked.query.as_deref())?;
         let ask = Ask {
             which: Which::Messages,
-            words: words.clone(),
+            words: words(asked.query.as_deref())?,
             timelines: asked.timelines,
             prefix: asked.prefix,
             sender: asked.sender,
@@ -37,7 +36,7 @@ pub(super) fn messages(shared: &Arc<Shared>, caller: &Caller, asked: search::Mes
             after: opened(asked.after.as_deref(), &of)?,
             limit: size(asked.limit),
         };
-        let found = find(&shared, &asker, ask).await?;
+        let found = find(&shared, &asker, ask.clone()).await?;
         let bytes_max = page_bytes(&shared.options.limits);
         let read = shared
             .timelines
@@ -49,9 +48,11 @@ pub(super) fn messages(shared: &Arc<Shared>, caller: &Caller, asked: search::Mes
             let seen = read.into_iter().flatten();
             let shown = seen.filter_map(|message| {
                 let mut shown = FoundMessage::from(message);
-                let entry = shown.message.entry.as_deref().unwrap_or_default();
+                let message = &shown.message;
+                let entry = message.entry.as_deref().unwrap_or_default();
                 // The index may be behind an edit, or behind another timeline of the name.
-                words.hold(entry).then(|| words.found(entry)).map(|found| {
+                let is_asked_for = ask.holds(entry, &message.sender, message.timestamp);
+                is_asked_for.then(|| ask.words.found(entry)).map(|found| {
                     shown.found = found;
                     shown
                 })
@@ -72,10 +73,9 @@ pub(super) fn timelines(shared: &Arc<Shared>, caller: &Caller, asked: search::Ti
     let (shared, asker) = (Arc::clone(shared), caller.asking(Method::TimelineSearch));
     Work::Read(Box::pin(async move {
         let of = bound_to(&asker, &asked.without_page())?;
-        let words = words(asked.query.as_deref())?;
         let ask = Ask {
             which: Which::Timelines,
-            words: words.clone(),
+            words: words(asked.query.as_deref())?,
             timelines: None,
             prefix: asked.prefix,
             sender: None,
@@ -86,7 +86,7 @@ pub(super) fn timelines(shared: &Arc<Shared>, caller: &Caller, asked: search::Ti
             after: opened(asked.after.as_deref(), &of)?,
             limit: size(asked.limit),
         };
-        let found = find(&shared, &asker, ask).await?;
+        let found = find(&shared, &asker, ask.clone()).await?;
         let bytes_max = page_bytes(&shared.options.limits);
         let names = found.places.iter().map(|(timeline, _)| timeline.clone());
         let names: Vec<String> = names.collect();
@@ -95,7 +95,7 @@ pub(super) fn timelines(shared: &Arc<Shared>, caller: &Caller, asked: search::Ti
         let next = found.next(read.len()).map(|token| seal_for(&token, &of));
         let show = move || {
             let seen = read.into_iter().flatten();
-            seen.filter(|info| words.hold(&info.meta))
+            seen.filter(|info| ask.holds(&info.meta, "", info.updated_at))
                 .collect::<Vec<_>>()
         };
         let shown = tokio::task::spawn_blocking(show).await;

@@ -31,7 +31,7 @@ pub(crate) const TEXT_BYTES_MAX: usize = 32 << 10;
 /// Places between two texts: no phrase is so long.
 const GAP: usize = 4_096;
 /// What names of ours begin with.
-const OURS: &str = "__";
+pub(crate) const OURS: &str = "__";
 
 impl Layout {
     /// The document of a message or a meta, and about how many bytes it takes in memory.

@@ -8,7 +8,7 @@ use tideline_model::{Comparator, Value};
 
 use super::{Ask, Condition, MessageAnswer};
 use crate::index::layout::Layout;
-use crate::index::message::{begin_of, term_of};
+use crate::index::message::{OURS, begin_of, term_of};
 
 /// The query of what is asked for, but for times.
 pub(super) fn asked(
@@ -51,7 +51,38 @@ pub(super) fn asked(
     Ok(Query::Bool(Box::new(all)))
 }
 
+impl Ask {
+    /// Whether an entry as it was read, from whom and when, is as it was asked for: an index may be behind it.
+    #[must_use]
+    pub fn holds(&self, entry: &[(String, Value)], sender: &str, at_ms: u64) -> bool {
+        self.sender.as_ref().is_none_or(|asked| asked == sender)
+            && self.from_ms.is_none_or(|from| from <= at_ms)
+            && self.to_ms.is_none_or(|to| at_ms < to)
+            && self.conditions.iter().all(|one| one.holds(entry))
+            && self.words.hold(entry)
+    }
+}
+
 impl Condition {
+    fn holds(&self, entry: &[(String, Value)]) -> bool {
+        let mut entry = entry.iter().filter(|(name, _)| !name.starts_with(OURS));
+        let found = entry.find(|(name, _)| *name == self.name);
+        let found = found.and_then(|(name, found)| term_of(name, found));
+        let (Some(found), Some(asked)) = (found, term_of(&self.name, &self.value)) else {
+            return false;
+        };
+        let is_alike = begin_of(&self.name, &self.value).is_some_and(|of| found.starts_with(&of));
+        match self.comparator {
+            Comparator::Equal => found == asked,
+            Comparator::NotEqual => found != asked,
+            Comparator::GreaterThan => is_alike && found > asked,
+            Comparator::GreaterEqual => is_alike && found >= asked,
+            Comparator::LessThan => is_alike && found < asked,
+            Comparator::LessEqual => is_alike && found <= asked,
+            _ => false,
+        }
+    }
+
     fn add_to(&self, all: &mut Bool) -> Option<()> {
         let term = term_of(&self.name, &self.value)?;
         let begin = begin_of(&self.name, &self.value)?;
@@ -97,5 +128,41 @@ fn values(from: Option<(Value, bool)>, to: Option<(Value, bool)>) -> Query {
             weight: 1.0,
         },
         _ => Query::Range { field, from, to },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_held_against_each_condition() {
+        let text = |text: &str| Value::String(text.to_owned());
+        let entry = [
+            ("n".to_owned(), Value::Integer(7)),
+            ("t".to_owned(), text("b")),
+        ];
+        for (name, comparator, value, expected) in [
+            ("n", Comparator::Equal, Value::Double(7.0), true),
+            ("n", Comparator::GreaterThan, Value::Integer(7), false),
+            ("n", Comparator::GreaterEqual, Value::Integer(7), true),
+            ("n", Comparator::LessThan, Value::Double(7.5), true),
+            ("n", Comparator::LessEqual, Value::Double(6.5), false),
+            ("n", Comparator::NotEqual, Value::Integer(7), false),
+            ("n", Comparator::NotEqual, text("7"), true),
+            ("n", Comparator::LessThan, text("z"), false),
+            ("n", Comparator::GreaterThan, Value::Boolean(false), false),
+            ("t", Comparator::GreaterThan, text("a"), true),
+            ("t", Comparator::Equal, text("a"), false),
+            ("x", Comparator::NotEqual, text("a"), false),
+        ] {
+            let name = name.to_owned();
+            let one = Condition {
+                name,
+                comparator,
+                value,
+            };
+            assert_eq!(one.holds(&entry), expected, "{one:?}");
+        }
     }
 }

@@ -7,6 +7,8 @@
 mod conditions;
 mod page;
 mod statistics;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod words;
 
@@ -101,7 +103,8 @@ pub type Place = (String, u64);
 pub struct FoundPlaces {
     /// In order.
     pub places: Vec<Place>,
-    /// The index does not have everything that was answered before the search.
+    /// Something may be missing: the index does not have everything that was answered before the search, or it was
+    /// more work than a search has time for.
     pub is_behind: bool,
     hits: Vec<At>,
     /// Where the page began.
@@ -212,10 +215,12 @@ impl Searches {
         let found = found.map_err(Error::Search)?;
         let figures = &self.inner.figures;
         figures.searches.increment(1);
-        figures.incomplete.increment(u64::from(!is_covered));
+        figures
+            .incomplete
+            .increment(u64::from(found.is_behind || !is_covered));
         figures.seconds.record(began.elapsed().as_secs_f64());
         Ok(FoundPlaces {
-            is_behind: !is_covered,
+            is_behind: found.is_behind || !is_covered,
             held: Some(place),
             ..found
         })

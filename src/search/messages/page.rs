@@ -1,10 +1,11 @@
 //! One page of what is found: its walks, and where the next page begins.
 //!
-//! Owns: windows and tokens. Promises: each page comes further than the one before; a page by time or name that has
-//! hits has the first ones in order. Must not: wait.
+//! Owns: windows and tokens. Promises: each page comes further than the one before, or its window is narrower; a page by
+//! time or name that has hits has the first ones in order; one that may miss some says so. Must not: wait.
 //!
 //! A walk by time or name that has to end early has found nothing yet, as what is first in order may come last in an
-//! index. It is repeated in a window: of its candidates so far, what was among the first in order is a bound.
+//! index. It is repeated in a window: of its candidates so far, what was among the first in order is a bound. Where that
+//! bounds nothing the walk has more time, and if that is too little, what it found is what there is: the index is behind.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use super::FoundPlaces;
 use super::statistics::{Noted, Statistics};
 use super::walk::{At, By, Columns, Doors, Shared, Walk};
 use crate::asked::Asked;
-use crate::collect::Share;
+use crate::collect::{OF_ONE_MAX, Share};
 use crate::deadline::Deadline;
 use crate::index::layout::Layout;
 use crate::query::{Compiled, compile, within};
@@ -67,10 +68,22 @@ impl Until {
 const WALK: Duration = Duration::from_millis(50);
 const CANDIDATES_MAX: u32 = if cfg!(test) { 300 } else { 1_000_000 };
 const WALKS: usize = 2;
-/// A window that can't be narrowed has so long.
+/// A window that can't be narrowed has so long, and so has a search by score.
 const LAST_WALK: Duration = Duration::from_secs(1);
 /// Of the candidates of a walk that was short, so many are in the next window: an 8th.
 const NARROWED: usize = 8;
+
+/// How the walks of a page ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All of the window was looked at.
+    Whole,
+    /// Nothing is found yet; the next page's window is narrower.
+    Narrowed,
+    /// The last walk was short: what it has not come to is missing, and the answer says so.
+    Short,
+}
+
 /// A page while it is looked for.
 pub(super) struct Page {
     pub(super) layout: Layout,
@@ -97,11 +110,14 @@ impl Page {
         } = token;
         let noted = Noted::new(searcher, statistics);
         let mut walks = WALKS;
-        let (hits, is_short) = loop {
-            walks -= 1;
-            let is_last = until
+        // A walk that has its full time: no window is narrower, or none is known.
+        let mut is_last = self.by == By::Score;
+        let (hits, end) = loop {
+            walks = walks.saturating_sub(1);
+            let is_narrow = until
                 .as_ref()
                 .is_some_and(|until| self.is_narrow(until, &after));
+            is_last |= is_narrow;
             let (time, candidates) = match is_last {
                 true => (LAST_WALK, u32::MAX),
                 false => (WALK, CANDIDATES_MAX),
@@ -124,26 +140,40 @@ impl Page {
                 shared: Arc::clone(&shared),
             };
             searcher.search_with_statistics_provider(&*query, &walk, &noted)?;
-            if !shared.is_short() || self.by == By::Score || is_last {
-                break (shared.take(), shared.is_short());
+            if self.share.short().is_some() {
+                return Ok(Err(InvalidSearch::Memory(OF_ONE_MAX >> 20)));
             }
-            until = self.narrowed(&shared, &after).or(until);
-            if walks == 0 {
-                break (Vec::new(), true);
+            if !shared.is_short() {
+                break (shared.take(), End::Whole);
+            }
+            let narrower = match is_narrow || self.by == By::Score {
+                true => None,
+                false => self.narrowed(&shared, &after),
+            };
+            match narrower.filter(|narrower| Some(narrower) != until.as_ref()) {
+                Some(narrower) => {
+                    until = Some(narrower);
+                    is_last = false;
+                    if walks == 0 {
+                        break (Vec::new(), End::Narrowed);
+                    }
+                }
+                None if is_last => break (shared.take(), End::Short),
+                None => is_last = true,
             }
         };
         let statistics = match self.by {
             By::Score => noted.into_noted(),
             By::Time | By::Name => Statistics::default(),
         };
-        Ok(Ok(self.page(hits, is_short, (after, until), statistics)))
+        Ok(Ok(self.page(hits, end, (after, until), statistics)))
     }
 
     /// What hits come to, and where the next page begins.
     fn page(
         &self,
         mut hits: Vec<At>,
-        is_short: bool,
+        end: End,
         (began, until): (Option<At>, Option<Until>),
         statistics: Statistics,
     ) -> FoundPlaces {
@@ -156,17 +186,14 @@ impl Page {
         };
         let next = match (&until, hits.last()) {
             (_, Some(last)) if is_more => Some(token(Some(last.clone()), until.clone())),
-            // Nothing was found yet; the next walk is in a window.
-            (_, None) if is_short && self.by != By::Score => {
-                Some(token(began.clone(), until.clone()))
-            }
+            _ if end == End::Narrowed => Some(token(began.clone(), until.clone())),
             (Some(window), _) => Some(token(Some(window.end()), None)),
             (None, _) => None,
         };
         let place = |hit: &At| (hit.timeline.clone(), hit.sequence.cast_unsigned());
         FoundPlaces {
             places: hits.iter().map(place).collect(),
-            is_behind: false,
+            is_behind: end == End::Short,
             hits,
             began,
             next,
@@ -184,25 +211,30 @@ impl Page {
     ) -> Result<Compiled, InvalidSearch> {
         let mut query = self.query.clone();
         let (mut from, mut to) = (self.from, self.to);
+        let (mut first, mut last) = (None, None);
+        match (self.by, after) {
+            (By::Time, Some(at)) => {
+                let end = at.time.saturating_add(1);
+                to = Some(to.map_or(end, |to| to.min(end)));
+            }
+            (By::Name, Some(at)) => first = Some((Value::String(at.timeline.clone()), false)),
+            _ => {}
+        }
         match until {
             Some(Until::Time(time)) => from = Some(from.map_or(*time, |from| from.max(*time))),
-            Some(Until::Name(last)) => {
-                let both = Bool {
-                    must: vec![query],
-                    filter: vec![Query::Range {
-                        field: fields::TIMELINE.to_owned(),
-                        from: None,
-                        to: Some((Value::String(last.clone()), true)),
-                    }],
-                    ..Bool::default()
-                };
-                query = Query::Bool(Box::new(both));
-            }
+            Some(Until::Name(name)) => last = Some((Value::String(name.clone()), true)),
             None => {}
         }
-        if let (By::Time, Some(at)) = (self.by, after) {
-            let end = at.time.saturating_add(1);
-            to = Some(to.map_or(end, |to| to.min(end)));
+        if first.is_some() || last.is_some() {
+            query = Query::Bool(Box::new(Bool {
+                must: vec![query],
+                filter: vec![Query::Range {
+                    field: fields::TIMELINE.to_owned(),
+                    from: first,
+                    to: last,
+                }],
+                ..Bool::default()
+            }));
         }
         let asked = Arc::new(Asked {
             deadline: Arc::clone(deadline),

@@ -333,12 +333,15 @@ impl WalkOfSegment {
             self.shared.is_short.store(true, Ordering::Relaxed);
             return true;
         }
-        let left = self.shared.left.load(Ordering::Relaxed);
-        let is_over = left == 0;
-        self.shared.is_short.store(is_over, Ordering::Relaxed);
-        self.shared
-            .left
-            .store(left.saturating_sub(1), Ordering::Relaxed);
+        let left = &self.shared.left;
+        let is_over = left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            })
+            .is_err();
+        if is_over {
+            self.shared.is_short.store(true, Ordering::Relaxed);
+        }
         is_over
     }
 

@@ -254,8 +254,9 @@ fn back(text: &str, at: usize) -> usize {
     if from == 0 {
         return 0;
     }
-    let space = text[from..at].find(char::is_whitespace);
-    space.map_or(from, |space| from + space + 1).min(at)
+    let mut each = text[from..at].char_indices();
+    let space = each.find(|(_, one)| one.is_whitespace());
+    space.map_or(from, |(space, one)| from + space + one.len_utf8())
 }
 
 /// So many characters behind a place, to the end of a word.
@@ -313,21 +314,69 @@ mod tests {
         );
     }
 
+    fn found(query: &str, text: &str) -> Vec<String> {
+        let words = Words::read(Some(query)).unwrap();
+        let entry = [("text".to_owned(), Value::String(text.to_owned()))];
+        let found = words.found(&entry);
+        let each = found.into_iter().map(|found| {
+            let parts = found.parts.iter().map(|part| match part.hit {
+                true => format!("[{}]", part.text),
+                false => part.text.clone(),
+            });
+            parts.collect::<String>()
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn a_space_of_more_than_a_byte_is_a_space() {
+        for space in ["\u{3000}", "\u{a0}", "\u{2003}", "\u{85}", " "] {
+            let (before, between) = ("字".repeat(30), "字".repeat(20));
+            let text = format!("{before}{space}{between}潮水{}{space}x", "字".repeat(50));
+            let piece = format!("{between}[潮][水]{}", "字".repeat(40));
+            assert_eq!(found("潮 水", &text), [piece], "{space:?}");
+            let text = format!("{before}{space}{between}潮水{between}{space}{before}");
+            let piece = format!("{between}[潮水]{between}");
+            assert_eq!(found("潮水", &text), [piece], "{space:?}");
+        }
+    }
+
+    /// Of random texts a piece is a piece: joined it stands in the text, and what is marked is a hit.
+    #[test]
+    fn a_piece_of_any_text_is_a_run_of_it() {
+        let alphabet: Vec<char> = "ab \u{3000}\u{a0}\u{2028}\t.-\"字潮水น\u{e49}éß👩\u{200d}한"
+            .chars()
+            .collect();
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |end: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % end as u64) as usize
+        };
+        let mut hits = 0;
+        for _ in 0..3_000 {
+            let mut text = |most: usize| {
+                let length = below(most);
+                let each = (0..length).map(|_| alphabet[below(alphabet.len())]);
+                each.collect::<String>()
+            };
+            let (query, text) = (text(4), text(300));
+            let words = Words::read(Some(&query)).unwrap();
+            let entry = [("text".to_owned(), Value::String(text.clone()))];
+            let pieces = words.found(&entry);
+            assert!(pieces.is_empty() || pieces[0].parts.iter().any(|part| part.hit));
+            for piece in pieces {
+                let all: String = piece.parts.iter().map(|part| &*part.text).collect();
+                assert!(text.contains(&all), "{query:?} {text:?} {all:?}");
+                hits += 1;
+            }
+        }
+        assert!(hits > 1_000, "{hits}");
+    }
+
     #[test]
     fn pieces_are_cut_around_hits_and_read_as_the_text() {
-        let found = |query: &str, text: &str| {
-            let words = Words::read(Some(query)).unwrap();
-            let entry = [("text".to_owned(), Value::String(text.to_owned()))];
-            let found = words.found(&entry);
-            let each = found.into_iter().map(|found| {
-                let parts = found.parts.iter().map(|part| match part.hit {
-                    true => format!("[{}]", part.text),
-                    false => part.text.clone(),
-                });
-                parts.collect::<String>()
-            });
-            each.collect::<Vec<_>>()
-        };
         assert_eq!(
             found("noon tide", "The Tide at noon"),
             ["The [Tide] at [noon]"]

@@ -8,15 +8,15 @@ use std::str::from_utf8;
 use std::sync::Arc;
 
 use tantivy::query::{
-    BitSetDocSet, ConstScorer, EnableScoring, Explanation, Query, Scorer, Weight,
+    BitSetDocSet, ConstScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight,
 };
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{BitSet, DocId, Score, SegmentReader, TantivyError, Term};
+use tantivy::{BitSet, DocId, DocSet, Score, SegmentReader, TantivyError, Term};
 
 use tideline_model::search::InvalidSearch;
 
 use super::{Compiled, Scope, between};
-use crate::deadline::Deadline;
+use crate::asked::Asked;
 use crate::index::layout::Placed;
 
 /// What begins with a text.
@@ -76,7 +76,7 @@ fn texts(scope: &Scope<'_>, at: Field, pattern: Pattern) -> Compiled {
     Box::new(Texts {
         at,
         pattern: Arc::new(pattern),
-        deadline: Arc::clone(scope.deadline),
+        asked: Arc::clone(scope.asked),
     })
 }
 
@@ -85,7 +85,7 @@ fn texts(scope: &Scope<'_>, at: Field, pattern: Pattern) -> Compiled {
 struct Texts {
     at: Field,
     pattern: Arc<Pattern>,
-    deadline: Arc<Deadline>,
+    asked: Arc<Asked>,
 }
 
 impl Query for Texts {
@@ -103,8 +103,13 @@ impl Weight for Texts {
             range = range.lt(end);
         }
         let mut texts = range.into_stream()?;
+        let bytes = segment.max_doc() as usize / 8;
+        if self.asked.share.take(bytes).is_err() {
+            // The search ends.
+            return Ok(Box::new(EmptyScorer));
+        }
         let mut rows = BitSet::with_max_value(segment.max_doc());
-        while texts.advance() && !self.deadline.is_over() {
+        while texts.advance() && !self.asked.deadline.is_over() {
             if !self.pattern.is_met(texts.key()) {
                 continue;
             }
@@ -117,12 +122,48 @@ impl Weight for Texts {
                 block.advance();
             }
         }
-        Ok(Box::new(ConstScorer::new(BitSetDocSet::from(rows), boost)))
+        let rows = Counted {
+            rows: BitSetDocSet::from(rows),
+            bytes,
+            asked: Arc::clone(&self.asked),
+        };
+        Ok(Box::new(ConstScorer::new(rows, boost)))
     }
 
     fn explain(&self, _: &SegmentReader, _: DocId) -> tantivy::Result<Explanation> {
         let what = "a pattern is not explained";
         Err(TantivyError::InvalidArgument(what.to_owned()))
+    }
+}
+
+/// Rows, and what of the search's memory they take.
+struct Counted {
+    rows: BitSetDocSet,
+    bytes: usize,
+    asked: Arc<Asked>,
+}
+
+impl DocSet for Counted {
+    fn advance(&mut self) -> DocId {
+        self.rows.advance()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.rows.seek(target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.rows.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.rows.size_hint()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.asked.share.give(self.bytes);
     }
 }
 
