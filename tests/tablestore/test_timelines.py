@@ -5,12 +5,13 @@ import json
 
 import pytest
 from tablestore import (
-    INF_MAX, INF_MIN, BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, ComparatorType, PutRowItem,
-    ReservedThroughput, Row, SingleColumnCondition, TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta,
-    TableOptions,
+    INF_MAX, INF_MIN, BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, ComparatorType, FieldSchema, FieldType,
+    MatchAllQuery, PutRowItem, ReservedThroughput, Row, SearchIndexMeta, SearchQuery, SingleColumnCondition,
+    TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta, TableOptions,
 )
 
-from sdk import IGNORE, get, key, refused, scan, values
+from sdk import IGNORE, connect, get, key, refused, scan, values
+from server import Server
 
 MESSAGES, METAS = "timeline_message", "timeline_meta"
 NUMBERS = itertools.count(1)
@@ -151,3 +152,27 @@ def test_they_are_described_and_take_no_writes(client, room, table):
         (bad,), (good,) = (answer.get_put_by_table(one) for one in (name, table))
         assert (bad.is_ok, bad.error_code, good.is_ok) == (False, "OTSNoPermissionAccess", True)
         assert get(client, name, primary_key, max_version=1) == before
+
+
+@pytest.mark.parametrize("settings", ["", "[search]\nmessages = true\n"])
+def test_they_take_no_search_index_and_show_none_of_the_servers_own(tmp_path, settings):
+    server = Server(tmp_path, config=settings).start()
+    try:
+        client = connect(server)
+        for table, own in ((MESSAGES, "$messages"), (METAS, "$timelines")):
+            made = SearchIndexMeta([FieldSchema("text", FieldType.TEXT)])
+            with refused("OTSNoPermissionAccess", "The table shows timelines and can only be read."):
+                client.create_search_index(table, "words", made)
+            with refused("OTSNoPermissionAccess", "The table shows timelines and can only be read."):
+                client.delete_search_index(table, "words")
+            calls = [client.describe_search_index, client.compute_splits, lambda *of: client.search(*of, SearchQuery(MatchAllQuery()))]
+            for call in calls:
+                with refused("OTSMetaNotMatch", "search index [words] does not exist"):
+                    call(table, "words")
+            for call in [lambda *of: client.create_search_index(*of, made), client.delete_search_index, *calls]:
+                with refused("OTSParameterInvalid", f"Invalid table name: '{own}'."):
+                    call(table, own)
+            assert client.list_search_index(table) == []
+        assert client.list_search_index() == []
+    finally:
+        server.kill()

@@ -117,7 +117,8 @@ pub struct FoundMessages {
     /// What to pass as `after` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// The index did not have everything yet that was answered before the call.
+    /// Something may be missing: the index did not have everything yet that was answered before the call, or the search
+    /// was more work than one has time for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub behind: bool,
 }
@@ -177,7 +178,8 @@ pub struct FoundTimelines {
     /// What to pass as `after` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// The index did not have everything yet that was answered before the call.
+    /// Something may be missing: the index did not have everything yet that was answered before the call, or the search
+    /// was more work than one has time for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub behind: bool,
 }
