@@ -437,6 +437,8 @@ HOLDS = {
     "subscribe": "watched_timelines_max",
     "session.ticket": "tickets_max",
     "sql.query": "searches_max",
+    "message.search": "message_searches_max",
+    "timeline.search": "message_searches_max",
 }
 # Those that are over with their answer. stream.open is among them: a connection has 16 streams, for back ends only.
 HOLD_NOTHING = """
