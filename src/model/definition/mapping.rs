@@ -82,7 +82,10 @@ impl Mapping {
             return Err(InvalidMapping::ColumnCount(MAPPED_COLUMNS_MAX));
         }
         for (at, column) in self.columns.iter().enumerate() {
-            if self.columns[..at].iter().any(|other| other.name == column.name) {
+            if self.columns[..at]
+                .iter()
+                .any(|other| other.name == column.name)
+            {
                 return Err(InvalidMapping::DuplicateColumn(column.name.clone()));
             }
         }
