@@ -1,4 +1,6 @@
 //! One statement after the other, each with what it answers.
+//!
+//! Owns: statements of each kind, by hand. Must not: be random (`random.rs`).
 
 use std::sync::Arc;
 
