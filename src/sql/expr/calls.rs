@@ -1,7 +1,7 @@
 //! Calls of functions and of aggregates.
 //!
-//! Owns: functions whose arguments are not all computed, those of the clock, and aggregates' places. Must not: know what
-//! other functions do.
+//! Owns: functions whose arguments are not all computed, those of the clock, and aggregates' places. Must not: know
+//! what other functions do.
 
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 

@@ -1,7 +1,7 @@
 //! From the tree of a SELECT to its plan.
 //!
-//! Owns: the clauses that are planned, and their order. Promises: a clause that is not planned is refused. Must not: read
-//! rows.
+//! Owns: the clauses that are planned, and their order. Promises: a clause that is not planned is refused. Must not:
+//! read rows.
 
 use sqlparser::ast::{self, Distinct, LimitClause, SetExpr};
 

@@ -1,7 +1,7 @@
 //! What becomes of the rows of a SELECT.
 //!
-//! Owns: what is selected, under which names; groups, HAVING and ORDER BY. Promises: a name means an alias or a column as
-//! in MySQL. Must not: know where rows come from.
+//! Owns: what is selected, under which names; groups, HAVING and ORDER BY. Promises: a name means an alias or a column
+//! as in MySQL. Must not: know where rows come from.
 
 use sqlparser::ast::{
     self, GroupByExpr, OrderByKind, OrderBySort, SelectItem, SelectItemQualifiedWildcardKind,
