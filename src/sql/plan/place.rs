@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 
 use sqlparser::ast;
 
-use super::select::split;
-use super::shape::Chosen;
+use super::shape::{Chosen, split};
 use super::sources::Begun;
 use super::{Access, Join, JoinKey, Plan, Reach, Source, index, keys};
 use crate::answer::ColumnKind;
