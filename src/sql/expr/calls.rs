@@ -6,10 +6,10 @@
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use super::aggregate::{Aggregate, Measure};
+use super::functions;
 use super::typed::{Compiled, chosen, computed, constant, long, unified};
 use super::{Arithmetic, Comparison, Compiler, Expr, Typed};
 use crate::answer::{ColumnKind, Datum};
-use crate::functions;
 use crate::refusal::Refusal;
 
 impl Compiler<'_> {
