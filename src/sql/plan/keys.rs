@@ -296,7 +296,7 @@ mod tests {
         let below = compare(Comparison::LessOrEqual, 1, Datum::Long(9));
         let five = compare(Comparison::Equal, 1, Datum::Long(5));
         assert_eq!(of(&[]), None);
-        assert_eq!(of(&[five.clone()]), None);
+        assert_eq!(of(std::slice::from_ref(&five)), None);
         assert_eq!(
             of(&[a.clone(), five]),
             Some(vec![Reach::Row(vec![text("a"), int(5)])])

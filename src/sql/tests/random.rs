@@ -134,6 +134,7 @@ fn shown_size(size: Option<i64>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines)] // the statement and its opinion are made side by side
 async fn statements_say_what_a_look_at_each_row_says() {
     let folder = tempfile::tempdir().unwrap();
     let bed = Bed::open(folder.path());
@@ -155,8 +156,8 @@ async fn statements_say_what_a_look_at_each_row_says() {
     for (town, n, size, name) in rows.values() {
         let name = name
             .as_ref()
-            .map_or("null".to_owned(), |name| format!("'{name}'"));
-        let size = size.map_or("null".to_owned(), |half| format!("{half} / 2"));
+            .map_or_else(|| "null".to_owned(), |name| format!("'{name}'"));
+        let size = size.map_or_else(|| "null".to_owned(), |half| format!("{half} / 2"));
         let insert = format!("insert into t values ('{town}', {n}, {size}, {name})");
         bed.run(&insert).await.unwrap();
     }

@@ -44,6 +44,7 @@ async fn filled(bed: &Bed) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines)] // one statement after the other
 async fn statements_answer() {
     let folder = tempfile::tempdir().unwrap();
     let bed = Bed::open(folder.path());
@@ -192,6 +193,7 @@ async fn statements_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines)] // one statement after the other
 async fn writes_and_mappings() {
     let folder = tempfile::tempdir().unwrap();
     let bed = Bed::open(folder.path());
@@ -304,6 +306,7 @@ fn field(name: &str, kind: FieldType) -> Field {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines)] // one statement after the other
 async fn an_index_leads_to_rows() {
     let folder = tempfile::tempdir().unwrap();
     let bed = Bed::open(folder.path());
