@@ -1,6 +1,7 @@
 //! Running plans of SELECT.
 //!
-//! Owns: the trait that an executor is, and ours. Promises: each loop looks at the statement's deadline. Must not: plan.
+//! Owns: the trait that an executor is, and ours. Promises: each loop looks at the statement's deadline. Must not:
+//! plan.
 
 mod group;
 mod index;
