@@ -291,7 +291,7 @@ fn crate_files(of: Option<&str>) -> Vec<Source> {
     files
 }
 
-/// Files that a `#[cfg(test)] mod name;` brings in, and those named as tests.
+/// Files that a `#[cfg(test)] mod name;` brings in, those named as tests, and those in a crate's own `tests`.
 fn mark_test_only(files: &mut [Source]) {
     let mut only: BTreeSet<String> = BTreeSet::new();
     for file in files.iter() {
@@ -316,7 +316,8 @@ fn mark_test_only(files: &mut [Source]) {
             .iter()
             .any(|one| one.ends_with('/') && file.path.starts_with(one));
         let named = file.path.ends_with("tests.rs");
-        file.test_only = only.contains(&file.path) || below || named;
+        let apart = file.module.first().is_some_and(|own| own == "tests");
+        file.test_only = only.contains(&file.path) || below || named || apart;
     }
 }
 

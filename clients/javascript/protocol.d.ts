@@ -280,7 +280,7 @@ export type ReadState = ({
 });
 
 /** Why a call was refused. Clients switch on it; one that they don't know they treat by its `retry`. */
-export type Reason = ("parse_error" | "invalid_request" | "method_not_found" | "invalid_params" | "internal_error" | "unauthenticated" | "forbidden" | "not_a_member" | "timeline_not_found" | "message_not_found" | "member_not_found" | "session_not_found" | "conversation_not_found" | "table_not_found" | "cursor_not_found" | "webhook_not_found" | "dead_letter_not_found" | "partition_not_found" | "scheduled_not_found" | "condition_failed" | "timeline_closed" | "message_id_conflict" | "message_closed" | "part_conflict" | "epoch_changed" | "no_stream" | "not_configured" | "position_lost" | "already_subscribed" | "too_large" | "too_many" | "rate_limited" | "busy" | "unavailable" | "shutting_down" | "outcome_unknown" | "storage_full");
+export type Reason = ("parse_error" | "invalid_request" | "method_not_found" | "invalid_params" | "internal_error" | "unauthenticated" | "forbidden" | "not_a_member" | "timeline_not_found" | "message_not_found" | "member_not_found" | "session_not_found" | "conversation_not_found" | "table_not_found" | "cursor_not_found" | "webhook_not_found" | "dead_letter_not_found" | "partition_not_found" | "scheduled_not_found" | "condition_failed" | "timeline_closed" | "message_id_conflict" | "message_closed" | "part_conflict" | "epoch_changed" | "search_off" | "no_stream" | "not_configured" | "position_lost" | "already_subscribed" | "too_large" | "too_many" | "rate_limited" | "busy" | "unavailable" | "shutting_down" | "outcome_unknown" | "storage_full");
 
 /** How far one member has come. */
 export type Receipt = {
@@ -1052,6 +1052,47 @@ export type RowFilter = {
 
 /** String, 64-bit integer, double, boolean, or a typed value: binary, or an integer as decimal text. In MessagePack binary is bin. */
 export type Scalar = string | number | bigint | boolean | Uint8Array;
+
+/** What has to hold of a name. */
+export type SearchCondition = {
+  /** The name. */
+  "name": string;
+  /** How its value is compared. Names that are not there fulfil nothing. */
+  "op": FilterOp;
+  /** With what: a text of at most 1,024 bytes, a number, or `true` or `false`. Numbers compare as numbers; values of two kinds are not equal, and neither is above the other. */
+  "value": Scalar;
+};
+
+/** A found message: as it is in its timeline now, and where in it the words are. */
+export type SearchMessage = {
+  /** The timeline's epoch. */
+  "epoch": string;
+  /** Pieces of its texts around the words, a few at most; none if the query has no words. */
+  "found": Array<SearchText>;
+  /** The message. */
+  "message": Message;
+  /** The timeline's ID. */
+  "timeline": string;
+};
+
+/** The order of found messages. */
+export type SearchOrder = ("newest" | "best");
+
+/** A part of a piece. */
+export type SearchPart = {
+  /** It is what was looked for. */
+  "hit"?: boolean;
+  /** The text. */
+  "text": string;
+};
+
+/** A piece of a text in an entry. */
+export type SearchText = {
+  /** The name in the entry that the text is of, or in whose value it is. */
+  "name": string;
+  /** The piece, cut where words begin and end. Joined it reads as in the text. */
+  "parts": Array<SearchPart>;
+};
 
 /** A histogram as time goes by. */
 export type ServerBuckets = {
@@ -2023,6 +2064,62 @@ export interface Methods {
     result: {
       /** The message. */
       "message": Message;
+    };
+  };
+  /** Find messages by their words */
+  "message.search": {
+    params: {
+      /** `next` of the page before; everything else must be as it was then. */
+      "after"?: string | null;
+      /** Only messages from this time on, ms since 1970. */
+      "from"?: number | null;
+      /** Messages at most; clamped to 100. */
+      "limit"?: number;
+      /** In which order. */
+      "order"?: SearchOrder;
+      /** Only in timelines whose IDs start with this. */
+      "prefix"?: string | null;
+      /** Words that all occur; `"a phrase"`, `-without`, `begin*`. Anything else is text. Absent: every message matches. */
+      "query"?: string | null;
+      /** Only messages of this user. */
+      "sender"?: string | null;
+      /** Only in these timelines. */
+      "timelines"?: Array<string> | null;
+      /** Only messages before this time, ms since 1970. */
+      "to"?: number | null;
+      /** What has to hold of names of the entry, all of it; only names that the operator lets be asked for, in `[search] where`. */
+      "where"?: Array<SearchCondition>;
+    };
+    result: {
+      /** Something may be missing: the index did not have all that was answered before the call, or the work was too much. */
+      "behind"?: boolean;
+      /** In order, each as the caller sees it now. */
+      "messages": Array<SearchMessage>;
+      /** What to pass as `after` for the next page; absent = that was all. */
+      "next"?: string | null;
+    };
+  };
+  /** Find timelines by the words of their metas */
+  "timeline.search": {
+    params: {
+      /** `next` of the page before; everything else must be as it was then. */
+      "after"?: string | null;
+      /** Timelines at most; clamped to 100. */
+      "limit"?: number;
+      /** Only timelines whose IDs start with this. */
+      "prefix"?: string | null;
+      /** As in `message.search`. Absent: every timeline matches. */
+      "query"?: string | null;
+      /** What has to hold of names of the meta, all of it. */
+      "where"?: Array<SearchCondition>;
+    };
+    result: {
+      /** Something may be missing: the index did not have all that was answered before the call, or the work was too much. */
+      "behind"?: boolean;
+      /** What to pass as `after` for the next page; absent = that was all. */
+      "next"?: string | null;
+      /** In the order of their IDs' bytes, as `timeline.get` gives them. */
+      "timelines": Array<TimelineGetResult>;
     };
   };
   /** React to a message */

@@ -7,12 +7,12 @@ use tideline_model::{ColumnType, MappedColumn, Mapping};
 use tideline_table::MappingChange;
 
 use crate::answer::{Answer, Column, ColumnKind, Datum, StatementKind};
+use crate::context::Run;
 use crate::door::Need;
 use crate::expr::Pattern;
 use crate::parse::{Definition, NewColumn, engine};
 use crate::plan::{Mapped, find};
 use crate::refusal::Refusal;
-use crate::run::Run;
 
 /// Performs a statement.
 pub(crate) fn perform(run: &Run, definition: Definition) -> Result<Answer, Refusal> {

@@ -5,10 +5,10 @@
 //! (the caller's [`Door`] does), or know a wire. Alone names sqlparser.
 
 mod answer;
+mod context;
 mod define;
 mod door;
 mod expr;
-mod functions;
 mod moment;
 mod parse;
 mod plan;

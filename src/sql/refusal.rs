@@ -7,6 +7,11 @@ use std::fmt;
 
 use tideline_model::{Error, InvalidMapping};
 
+/// As the service says it.
+const SCANNED: &str = "The sql scanned rows of kv exceeds the quota! Search quota is 100000 rows, table quota is 100000 rows";
+/// Of the text of a refusal: it may have parts of the statement.
+const TEXT_CHARACTERS_MAX: usize = 500;
+
 /// See the top.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
@@ -64,25 +69,34 @@ impl From<Error> for Refusal {
 /// As answers tell it; of [`Refusal::Table`] whatever calls on tables tell is better.
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.text();
+        let end = text.char_indices().nth(TEXT_CHARACTERS_MAX);
+        match end {
+            None => out.write_str(&text),
+            Some((end, _)) => write!(out, "{}…", &text[..end]),
+        }
+    }
+}
+
+impl Refusal {
+    fn text(&self) -> String {
         match self {
             Refusal::Syntax { what, line, column } => {
-                write!(out, "{what} at line {line} column {column}")
+                let what: String = what.chars().take(TEXT_CHARACTERS_MAX - 100).collect();
+                format!("{what} at line {line} column {column}")
             }
-            Refusal::Invalid(what) => out.write_str(what),
-            Refusal::Unsupported(what) => write!(out, "Operation not supported: {what}"),
-            Refusal::Denied(table) => write!(out, "no permission on table [{table}]"),
-            Refusal::NoTable(table) => write!(out, "table [{table}] does not exist"),
-            Refusal::Scanned => out.write_str(
-                "The sql scanned rows of kv exceeds the quota! Search quota is 100000 rows, table quota is 100000 rows",
-            ),
-            Refusal::Memory(most) => write!(
-                out,
-                "the rows that the sql holds or answers take more than {most} MiB"
-            ),
-            Refusal::Timeout(seconds) => write!(out, "the sql took more than {seconds} s"),
-            Refusal::Busy => out.write_str("Server is busy."),
-            Refusal::RowExists => out.write_str("a row with this primary key exists"),
-            Refusal::Table(error) => write!(out, "{error:?}"),
+            Refusal::Invalid(what) => what.clone(),
+            Refusal::Unsupported(what) => format!("Operation not supported: {what}"),
+            Refusal::Denied(table) => format!("no permission on table [{table}]"),
+            Refusal::NoTable(table) => format!("table [{table}] does not exist"),
+            Refusal::Scanned => SCANNED.to_owned(),
+            Refusal::Memory(most) => {
+                format!("the rows that the sql holds or answers take more than {most} MiB")
+            }
+            Refusal::Timeout(seconds) => format!("the sql took more than {seconds} s"),
+            Refusal::Busy => "Server is busy.".to_owned(),
+            Refusal::RowExists => "a row with this primary key exists".to_owned(),
+            Refusal::Table(error) => format!("{error:?}"),
         }
     }
 }

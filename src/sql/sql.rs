@@ -20,11 +20,12 @@ use tideline_search::Searches;
 use tideline_table::Tables;
 
 use crate::answer::{Answer, StatementKind};
+use crate::context::{Memory, Run};
 use crate::door::Door;
 use crate::parse::{Statement, parse};
 use crate::plan::plan;
 use crate::refusal::Refusal;
-use crate::run::{Executor, Memory, Own, Run};
+use crate::run::{Executor, Own};
 use crate::{define, write};
 
 /// How long a statement may take.

@@ -17,11 +17,11 @@ use tideline_model::{
 use tideline_table::Table;
 
 use crate::answer::{Answer, Datum, StatementKind};
+use crate::context::Run;
 use crate::door::Need;
 use crate::expr::{Compiler, Expr, NamedColumn, Names};
 use crate::plan::{Mapped, equals, find, last_name};
 use crate::refusal::Refusal;
-use crate::run::Run;
 use crate::value::stored;
 
 /// Rows of one INSERT: as many as a batch may have.

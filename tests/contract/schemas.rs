@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tideline::access::Right;
 use tideline::config::centrifuge_schema;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
-use tideline::wire::messages::{grow, hide, message, pin, reaction, schedule};
+use tideline::wire::messages::{grow, hide, message, pin, reaction, schedule, search};
 use tideline::wire::openrpc;
 use tideline::wire::people::{conversation, feed, position, receipt};
 use tideline::wire::schema::schemas;
@@ -254,6 +254,12 @@ fn reply(method: &str, result: &Value) -> Reply {
         "feed.unfollow" => Reply::FeedUnfollow(of::<feed::Unfollowed>(result)),
         "feed.following" => Reply::FeedFollowing(of::<feed::FollowingPage>(result)),
         "feed.followers" => Reply::FeedFollowers(of::<feed::FollowersPage>(result)),
+        "message.search" => Reply::MessageSearch(found_messages(result)),
+        "timeline.search" => Reply::TimelineSearch(search::FoundTimelines {
+            timelines: of(&result["timelines"]),
+            next: of(&result["next"]),
+            behind: result["behind"] == true,
+        }),
         "feed.range" => Reply::FeedRange(feed_page(result)),
         "schedule.list" => Reply::ScheduleList(of::<schedule::Listed>(result)),
         "schedule.cancel" => Reply::ScheduleCancel(of::<schedule::Cancelled>(result)),
@@ -324,6 +330,21 @@ fn feed_page(result: &Value) -> feed::Page {
             .map(one)
             .collect(),
         next: of(&result["next"]),
+    }
+}
+
+fn found_messages(result: &Value) -> search::FoundMessages {
+    let one = |one: &Value| search::FoundMessage {
+        timeline: of(&one["timeline"]),
+        epoch: of(&one["epoch"]),
+        message: of(&one["message"]),
+        found: of(&one["found"]),
+    };
+    let messages = result["messages"].as_array().unwrap();
+    search::FoundMessages {
+        messages: messages.iter().map(one).collect(),
+        next: of(&result["next"]),
+        behind: result["behind"] == true,
     }
 }
 

@@ -593,7 +593,7 @@ def test_shells_complete_it(server, tmp_path):
 
 def test_the_options_of_the_page_are_there(server):
     for name in re.findall(r"`(--[a-z-]+)`", PAGE.read_text()):
-        helps = (tideline(server, command, "--help").out for command in ("send", "follow", "history", "key"))
+        helps = (tideline(server, command, "--help").out for command in ("send", "follow", "history", "search", "timelines", "key"))
         assert any(name in said for said in helps), name
 
 

@@ -23,9 +23,10 @@ MANY = 12
 # Methods that write nothing, or nothing that an order could show.
 READS = """
 backup.status conversation.count conversation.get conversation.list conversation.sync feed.followers feed.following feed.range key.list
-log.tail member.get member.list message.get message.hidden message.range partition.list pin.list ping position.list
+log.tail member.get member.list message.get message.hidden message.range message.search partition.list pin.list ping position.list
 presence.get reaction.list receipt.list row.get row.range rpc.discover schedule.list server.history server.status
 session.get session.list stream.cursors subscribe sync table.get table.list timeline.get timeline.list timeline.prefixes
+timeline.search
 timeline.readers webhook.dead webhook.list stream.open
 """.split()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Awaitable, Callable, List, Literal
 
-from .shapes import (AttributesPatch, Backup, BackupCancelResult, BackupStatusResult, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageExtendResult, MessageFinishResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageStopResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, RpcDiscoverResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, SessionTicketResult, Settings, SettingsPatch, SqlQueryResult, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
+from .shapes import (AttributesPatch, Backup, BackupCancelResult, BackupStatusResult, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageExtendResult, MessageFinishResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageSearchResult, MessageStopResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, RpcDiscoverResult, ScheduleListResult, SearchCondition, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, SessionTicketResult, Settings, SettingsPatch, SqlQueryResult, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineSearchResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
 
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -100,6 +100,10 @@ class TimelineCalls(Space):
         """Change the settings."""
         return await self._call("timeline.configure", _given({"timeline": timeline, "settings": settings, "epoch": epoch, "expect_version": expect_version}))
 
+    async def search(self, *, after: str | None = None, limit: int | None = None, prefix: str | None = None, query: str | None = None, where: List[SearchCondition] | None = None) -> TimelineSearchResult:
+        """Find timelines by the words of their metas."""
+        return await self._call("timeline.search", _given({"after": after, "limit": limit, "prefix": prefix, "query": query, "where": where}))
+
 
 class MemberCalls(Space):
     """`member.…`."""
@@ -163,6 +167,10 @@ class MessageCalls(Space):
     async def stop(self, timeline: str, sequence: int, *, epoch: str | None = None, reason: str | None = None) -> MessageStopResult:
         """Stop an open message that somebody else writes."""
         return await self._call("message.stop", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "reason": reason}))
+
+    async def search(self, *, after: str | None = None, from_: int | None = None, limit: int | None = None, order: Literal['newest'] | Literal['best'] | None = None, prefix: str | None = None, query: str | None = None, sender: str | None = None, timelines: List[str] | None = None, to: int | None = None, where: List[SearchCondition] | None = None) -> MessageSearchResult:
+        """Find messages by their words."""
+        return await self._call("message.search", _given({"after": after, "from": from_, "limit": limit, "order": order, "prefix": prefix, "query": query, "sender": sender, "timelines": timelines, "to": to, "where": where}))
 
     async def hide(self, timeline: str, sequences: List[int], *, epoch: str | None = None) -> MessageHideResult:
         """Hide messages from oneself."""

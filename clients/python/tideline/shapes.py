@@ -509,6 +509,62 @@ class MessageStopResult(TypedDict):
     message: Message
 
 
+class _MessageSearchResult(TypedDict):
+    messages: list[SearchMessage]
+
+
+class MessageSearchResult(_MessageSearchResult, total=False):
+    """A page of messages. It may hold fewer than asked for, or none, though there are more."""
+
+    behind: bool
+    next: str
+
+
+class SearchMessage(TypedDict):
+    """A found message: as it is in its timeline now, and where in it the words are."""
+
+    epoch: str
+    found: list[SearchText]
+    message: Message
+    timeline: str
+
+
+class SearchText(TypedDict):
+    """A piece of a text in an entry."""
+
+    name: str
+    parts: list[SearchPart]
+
+
+class _SearchPart(TypedDict):
+    text: str
+
+
+class SearchPart(_SearchPart, total=False):
+    """A part of a piece."""
+
+    hit: bool
+
+
+class SearchCondition(TypedDict):
+    """What has to hold of a name."""
+
+    name: str
+    op: Literal['='] | Literal['!='] | Literal['>'] | Literal['>='] | Literal['<'] | Literal['<=']
+    value: Any
+
+
+class _TimelineSearchResult(TypedDict):
+    timelines: list[TimelineGetResult]
+
+
+class TimelineSearchResult(_TimelineSearchResult, total=False):
+    """A page of timelines. It may hold fewer than asked for, or none, though there are more."""
+
+    behind: bool
+    next: str
+
+
 class ReactionAddResult(TypedDict, total=False):
     """The reactions that the message has now."""
 
@@ -573,7 +629,7 @@ class Scheduled2(_Scheduled2, total=False):
     """A message that waits for its time, or that was refused when it came."""
 
     expires_in_ms: int
-    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['timeline_closed'] | Literal['message_id_conflict'] | Literal['message_closed'] | Literal['part_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['not_configured'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
+    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['timeline_closed'] | Literal['message_id_conflict'] | Literal['message_closed'] | Literal['part_conflict'] | Literal['epoch_changed'] | Literal['search_off'] | Literal['no_stream'] | Literal['not_configured'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
     refused_at: int
 
 
@@ -1363,7 +1419,7 @@ class User(TypedDict):
 class Refused(TypedDict):
     """Why a timeline is refused."""
 
-    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['timeline_closed'] | Literal['message_id_conflict'] | Literal['message_closed'] | Literal['part_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['not_configured'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
+    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['timeline_closed'] | Literal['message_id_conflict'] | Literal['message_closed'] | Literal['part_conflict'] | Literal['epoch_changed'] | Literal['search_off'] | Literal['no_stream'] | Literal['not_configured'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
 
 
 #: An OpenRPC document.

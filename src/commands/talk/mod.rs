@@ -1,5 +1,5 @@
-//! `tideline send`, `follow`, `history`, `search`, `call`, `sql`, `timelines`, `conversations`, `ready`: what people and
-//! scripts ask of a running server, from a terminal or in a pipe.
+//! `tideline send`, `follow`, `history`, `search`, `call`, `sql`, `timelines`, `conversations`, `ready`: what people
+//! and scripts ask of a running server, from a terminal or in a pipe.
 //!
 //! Owns: these commands, their output and exit codes. Promises: a message is sent once, however often it has to be
 //! repeated; `follow` leaves out nothing and says when it can't; no control character of a message gets to a terminal.

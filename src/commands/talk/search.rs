@@ -33,7 +33,8 @@ pub struct Search {
     /// Only messages of this user.
     #[arg(long, value_name = "USER")]
     sender: Option<String>,
-    /// Only messages from this time on: 2026-10-28, "2026-10-28 09:33:21" (UTC), ms since 1970, or 2h for two hours ago.
+    /// Only messages from this time on: 2026-10-28, "2026-10-28 09:33:21" (UTC), ms since 1970, or 2h for two hours
+    /// ago.
     #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<u64>,
     /// Only messages before this time.

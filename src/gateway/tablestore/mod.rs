@@ -263,14 +263,7 @@ async fn perform(
     let noted = caller
         .as_ref()
         .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
-    let is_read = match &decoded {
-        wire::Request::Sql(asked) => Opening::of(&asked.statement).is_read,
-        _ => operation.is_read(),
-    };
-    let does = match is_read {
-        true => Does::Reads,
-        false => Does::Changes,
-    };
+    let does = does(operation, &decoded);
     let tables = shared.tablestore.tables.of_caller(*holder);
     let work = dispatch::call((shared, &tables), &caller, decoded);
     let done = admitted.perform(does, Box::pin(work)).await;
@@ -279,6 +272,18 @@ async fn perform(
         noted.answered(shared, &done);
     }
     done
+}
+
+/// What a request does; of SQL its statement says it.
+fn does(operation: Operation, request: &wire::Request) -> Does {
+    let is_read = match request {
+        wire::Request::Sql(asked) => Opening::of(&asked.statement).is_read,
+        _ => operation.is_read(),
+    };
+    match is_read {
+        true => Does::Reads,
+        false => Does::Changes,
+    }
 }
 
 /// The request in a body. A large one takes milliseconds, and a batch may have hundreds

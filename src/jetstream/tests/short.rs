@@ -1,4 +1,7 @@
 //! The scene of the test command: lost answers, a killed owner, a stopped one that wakes.
+//!
+//! Owns: that scene. Promises: each part of it waits for what it needs to see. Must not: check
+//! what `scene` checks at the end of all scenes.
 
 use rustix::process::Signal;
 

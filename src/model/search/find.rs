@@ -155,7 +155,7 @@ impl From<FeedMessage> for FoundMessage {
 }
 
 /// A piece of a text in an entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "search_text")]
 pub struct FoundText {
     /// The name in the entry that the text is of, or in whose value it is.
@@ -165,12 +165,12 @@ pub struct FoundText {
 }
 
 /// A part of a piece.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "search_part")]
 pub struct FoundPart {
     /// The text.
     pub text: String,
     /// It is what was looked for.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hit: bool,
 }

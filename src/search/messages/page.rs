@@ -1,11 +1,11 @@
 //! One page of what is found: its walks, and where the next page begins.
 //!
-//! Owns: windows and tokens. Promises: each page comes further than the one before, or its window is narrower; a page by
-//! time or name that has hits has the first ones in order; one that may miss some says so. Must not: wait.
+//! Owns: windows and tokens. Promises: each page comes further than the one before, or its window is narrower; a page
+//! by time or name that has hits has the first ones in order; one that may miss some says so. Must not: wait.
 //!
 //! A walk by time or name that has to end early has found nothing yet, as what is first in order may come last in an
-//! index. It is repeated in a window: of its candidates so far, what was among the first in order is a bound. Where that
-//! bounds nothing the walk has more time, and if that is too little, what it found is what there is: the index is behind.
+//! index. It is repeated in a window: of its candidates so far, what was among the first in order is a bound. Where
+//! that bounds nothing the walk has more time, and if that is too little, what it has not come to is said to be missing.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

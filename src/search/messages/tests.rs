@@ -1,4 +1,6 @@
-//! Pages of searches over an index in memory, against a plain list of what it holds.
+//! Pages of searches over an index in memory.
+//!
+//! Owns: the plain list of what it holds, in order. Promises: pages come to an end. Must not: know tables.
 
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
@@ -87,9 +89,11 @@ impl Sea {
         for _ in 0..self.rows.len() + 20 {
             let door: Door = Box::new(move |timeline| Ok(door(timeline)));
             let doors = Arc::new(Mutex::new(Doors::new(door)));
-            let of = token.as_ref().map_or_else(Token::default, |token: &Vec<u8>| {
-                serde_json::from_slice(token).unwrap()
-            });
+            let of = token
+                .as_ref()
+                .map_or_else(Token::default, |token: &Vec<u8>| {
+                    serde_json::from_slice(token).unwrap()
+                });
             let one = page.run(&self.searcher, &doors, of).unwrap().unwrap();
             is_behind |= one.is_behind;
             for (timeline, sequence) in &one.places {

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use super::Expr;
 use crate::answer::{ColumnKind, Datum};
+use crate::context::Memory;
 use crate::refusal::Refusal;
-use crate::run::Memory;
 
 /// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

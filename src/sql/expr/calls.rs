@@ -1,15 +1,15 @@
 //! Calls of functions and of aggregates.
 //!
-//! Owns: functions whose arguments are not all computed, those of the clock, and aggregates' places. Must not: know what
-//! other functions do.
+//! Owns: functions whose arguments are not all computed, those of the clock, and aggregates' places. Must not: know
+//! what other functions do.
 
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use super::aggregate::{Aggregate, Measure};
+use super::functions;
 use super::typed::{Compiled, chosen, computed, constant, long, unified};
 use super::{Arithmetic, Comparison, Compiler, Expr, Typed};
 use crate::answer::{ColumnKind, Datum};
-use crate::functions;
 use crate::refusal::Refusal;
 
 impl Compiler<'_> {

@@ -1,7 +1,7 @@
 //! From the tree of an expression to what is run.
 //!
-//! Owns: the forms of expressions, and where groups stand in their place. Promises: an expression is so many levels deep
-//! at most; what is known but can't be done is refused by its name. Must not: read a row.
+//! Owns: the forms of expressions, and where groups stand in their place. Promises: an expression is so many levels
+//! deep at most; what is known but can't be done is refused by its name. Must not: read a row.
 
 use sqlparser::ast::{self, CastKind, CeilFloorKind, DateTimeField, InTarget, TrimWhereField};
 

@@ -7,6 +7,7 @@ pub(crate) mod aggregate;
 mod asked;
 mod calls;
 mod compile;
+mod functions;
 mod like;
 mod names;
 mod operators;
@@ -16,9 +17,9 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::answer::{ColumnKind, Datum};
-use crate::functions::Function;
 use crate::refusal::Refusal;
 pub(crate) use compile::{Compiler, Groups};
+use functions::Function;
 pub(crate) use like::Pattern;
 pub(crate) use names::{NamedColumn, Names};
 pub(crate) use typed::unified;

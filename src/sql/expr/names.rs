@@ -1,7 +1,7 @@
 //! Names of columns.
 //!
-//! Owns: from a name to the slot of its column. Promises: a name that means two columns is refused. Must not: know types'
-//! rules.
+//! Owns: from a name to the slot of its column. Promises: a name that means two columns is refused. Must not: know
+//! types' rules.
 
 use crate::answer::ColumnKind;
 use crate::refusal::Refusal;

@@ -1,8 +1,8 @@
 //! From the text of a statement to its tree.
 //!
-//! Owns: the bounds of a text, and which statements there are. Promises: a tree that is given is as deep as few threads'
-//! stacks allow: so many words and operators, so many brackets in each other; what can't be read is refused with its
-//! place. Must not: know tables.
+//! Owns: the bounds of a text, and which statements there are. Promises: a tree that is given is as deep as few
+//! threads' stacks allow: so many words and operators, so many brackets in each other; what can't be read is refused
+//! with its place. Must not: know tables.
 
 mod define;
 mod tokens;

@@ -35,7 +35,7 @@ impl<'t> Tokens<'t> {
             None => self
                 .tokens
                 .last()
-                .map_or(Location::new(1, 1), |last| last.span.end),
+                .map_or_else(|| Location::new(1, 1), |last| last.span.end),
         };
         let found = here.map_or_else(|| "EOF".to_owned(), ToString::to_string);
         Err(Refusal::Syntax {

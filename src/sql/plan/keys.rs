@@ -12,14 +12,16 @@ use crate::expr::{Comparison, Expr};
 /// Ranges of one statement.
 const REACHES_MAX: usize = 1_024;
 
+/// A value, and whether it belongs to what it bounds itself.
+type Bound = Option<(KeyValue, bool)>;
+
 /// What is known of one column of a key.
 #[derive(Default)]
 struct Known {
     /// It has one of these.
     equals: Option<Vec<KeyValue>>,
-    /// With whether the bound itself belongs to it.
-    low: Option<(KeyValue, bool)>,
-    high: Option<(KeyValue, bool)>,
+    low: Bound,
+    high: Bound,
 }
 
 /// The ranges that conditions leave of a table whose key's columns are in these slots; `None` = all.
@@ -39,28 +41,7 @@ pub(super) fn reaches(
             known
         })
         .collect();
-    let mut begins: Vec<Vec<KeyValue>> = vec![Vec::new()];
-    let mut range = None;
-    for known in &known {
-        match &known.equals {
-            Some(values) if begins.len() * values.len() <= REACHES_MAX => {
-                let mut longer = Vec::with_capacity(begins.len() * values.len());
-                for begin in &begins {
-                    for value in values {
-                        let mut begin = begin.clone();
-                        begin.push(value.clone());
-                        longer.push(begin);
-                    }
-                }
-                begins = longer;
-            }
-            Some(_) => break,
-            None => {
-                range = Some((&known.low, &known.high));
-                break;
-            }
-        }
-    }
+    let (mut begins, range) = begins(&known);
     let (low, high) = range.unwrap_or((&None, &None));
     if begins.iter().all(Vec::is_empty) && !begins.is_empty() && low.is_none() && high.is_none() {
         return None;
@@ -72,7 +53,7 @@ pub(super) fn reaches(
             return Some(Reach::Row(begin));
         }
         let is_last = begin.len() + 1 == key.len();
-        let bound = |side: &Option<(KeyValue, bool)>, is_low: bool| {
+        let bound = |side: &Bound, is_low: bool| {
             let mut bound = begin.clone();
             // Behind all keys with a value, or before them.
             let mut rest = if is_low {
@@ -105,6 +86,33 @@ pub(super) fn reaches(
         (low < high).then_some(Reach::Range(low, high))
     });
     Some(reaches.collect())
+}
+
+/// With what keys begin, and what is known of the column behind that.
+fn begins(known: &[Known]) -> (Vec<Vec<KeyValue>>, Option<(&Bound, &Bound)>) {
+    let mut begins: Vec<Vec<KeyValue>> = vec![Vec::new()];
+    let mut range = None;
+    for known in known {
+        match &known.equals {
+            Some(values) if begins.len() * values.len() <= REACHES_MAX => {
+                let mut longer = Vec::with_capacity(begins.len() * values.len());
+                for begin in &begins {
+                    for value in values {
+                        let mut begin = begin.clone();
+                        begin.push(value.clone());
+                        longer.push(begin);
+                    }
+                }
+                begins = longer;
+            }
+            Some(_) => break,
+            None => {
+                range = Some((&known.low, &known.high));
+                break;
+            }
+        }
+    }
+    (begins, range)
 }
 
 /// The value of each column of a key that conditions give: each is equal to one constant.
@@ -288,7 +296,7 @@ mod tests {
         let below = compare(Comparison::LessOrEqual, 1, Datum::Long(9));
         let five = compare(Comparison::Equal, 1, Datum::Long(5));
         assert_eq!(of(&[]), None);
-        assert_eq!(of(&[five.clone()]), None);
+        assert_eq!(of(std::slice::from_ref(&five)), None);
         assert_eq!(
             of(&[a.clone(), five]),
             Some(vec![Reach::Row(vec![text("a"), int(5)])])

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 
 use sqlparser::ast;
 
-use super::select::split;
-use super::shape::Chosen;
+use super::shape::{Chosen, split};
 use super::sources::Begun;
 use super::{Access, Join, JoinKey, Plan, Reach, Source, index, keys};
 use crate::answer::ColumnKind;
@@ -24,48 +23,8 @@ impl Plan {
         names: &Names,
         chosen: &Chosen<'_, '_>,
     ) -> Result<(), Refusal> {
-        let mut all: Vec<Vec<Expr>> = begun.iter().map(|_| Vec::new()).collect();
-        let firsts: Vec<usize> = begun.iter().map(|one| one.source.first).collect();
-        let source_of = |slot: &usize| firsts.partition_point(|first| first <= slot) - 1;
-        let mut needed = BTreeSet::new();
-        for typed in &self.selected {
-            typed.expr.slots(&mut needed);
-        }
-        self.order
-            .iter()
-            .for_each(|(expr, _)| expr.slots(&mut needed));
-        if let Some(groups) = &self.groups {
-            needed.clear();
-            groups
-                .keys
-                .iter()
-                .for_each(|key| key.expr.slots(&mut needed));
-            let of = groups
-                .aggregates
-                .iter()
-                .flat_map(|(aggregate, _)| &aggregate.of);
-            of.for_each(|expr| expr.slots(&mut needed));
-        }
-        // Those that an index is asked stay by their source.
-        for condition in conditions {
-            let mut slots = BTreeSet::new();
-            condition.slots(&mut slots);
-            needed.extend(&slots);
-            let of: BTreeSet<usize> = slots.iter().map(source_of).collect();
-            let target = of.last().copied().unwrap_or(0);
-            let keeps_left = |at: usize| begun[at].join.as_ref().is_some_and(|join| join.0);
-            let is_placed = !begun.is_empty() && !keeps_left(target) && !condition.is_of_index();
-            match (is_placed, of.len()) {
-                (true, 0 | 1) => all[target].push(condition),
-                (false, 1) if condition.is_of_index() && !keeps_left(target) => {
-                    all[target].push(condition);
-                }
-                (_, _) if condition.is_of_index() => {
-                    return Refusal::unsupported(crate::expr::ONLY_OF_INDEX);
-                }
-                (_, _) => self.filter.push(condition),
-            }
-        }
+        let mut needed = self.read_slots();
+        let mut all = self.spread(&begun, conditions, &mut needed)?;
         let mut made = Vec::with_capacity(begun.len());
         for (at, one) in begun.into_iter().enumerate() {
             let Begun {
@@ -113,6 +72,63 @@ impl Plan {
             self.sources.push(source);
         }
         Ok(())
+    }
+
+    /// The slots that what is given of rows looks at.
+    fn read_slots(&self) -> BTreeSet<usize> {
+        let mut needed = BTreeSet::new();
+        for typed in &self.selected {
+            typed.expr.slots(&mut needed);
+        }
+        self.order
+            .iter()
+            .for_each(|(expr, _)| expr.slots(&mut needed));
+        if let Some(groups) = &self.groups {
+            needed.clear();
+            groups
+                .keys
+                .iter()
+                .for_each(|key| key.expr.slots(&mut needed));
+            let of = groups
+                .aggregates
+                .iter()
+                .flat_map(|(aggregate, _)| &aggregate.of);
+            of.for_each(|expr| expr.slots(&mut needed));
+        }
+        needed
+    }
+
+    /// The conditions that are on one source only, by source; others are looked at behind all joins.
+    fn spread(
+        &mut self,
+        begun: &[Begun<'_>],
+        conditions: Vec<Expr>,
+        needed: &mut BTreeSet<usize>,
+    ) -> Result<Vec<Vec<Expr>>, Refusal> {
+        let mut all: Vec<Vec<Expr>> = begun.iter().map(|_| Vec::new()).collect();
+        let firsts: Vec<usize> = begun.iter().map(|one| one.source.first).collect();
+        let source_of = |slot: &usize| firsts.partition_point(|first| first <= slot) - 1;
+        // Those that an index is asked stay by their source.
+        for condition in conditions {
+            let mut slots = BTreeSet::new();
+            condition.slots(&mut slots);
+            needed.extend(&slots);
+            let of: BTreeSet<usize> = slots.iter().map(source_of).collect();
+            let target = of.last().copied().unwrap_or(0);
+            let keeps_left = |at: usize| begun[at].join.as_ref().is_some_and(|join| join.0);
+            let is_placed = !begun.is_empty() && !keeps_left(target) && !condition.is_of_index();
+            match (is_placed, of.len()) {
+                (true, 0 | 1) => all[target].push(condition),
+                (false, 1) if condition.is_of_index() && !keeps_left(target) => {
+                    all[target].push(condition);
+                }
+                (_, _) if condition.is_of_index() => {
+                    return Refusal::unsupported(crate::expr::ONLY_OF_INDEX);
+                }
+                (_, _) => self.filter.push(condition),
+            }
+        }
+        Ok(all)
     }
 
     /// How a source is joined; conditions on it alone become its own.

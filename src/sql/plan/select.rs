@@ -1,17 +1,16 @@
 //! From the tree of a SELECT to its plan.
 //!
-//! Owns: the clauses that are planned, and their order. Promises: a clause that is not planned is refused. Must not: read
-//! rows.
+//! Owns: the clauses that are planned, and their order. Promises: a clause that is not planned is refused. Must not:
+//! read rows.
 
 use sqlparser::ast::{self, Distinct, LimitClause, SetExpr};
 
 use super::Plan;
-use super::shape::{Chosen, Item, Shaped, items};
+use super::shape::{Chosen, Item, Shaped, items, split};
 use super::sources::sources;
 use crate::answer::{Column, ColumnKind};
-use crate::expr::Expr;
+use crate::context::Run;
 use crate::refusal::Refusal;
-use crate::run::Run;
 
 /// Plans a SELECT; `texts` are those of what it selects.
 pub(crate) fn plan(run: &Run, query: &ast::Query, texts: &[String]) -> Result<Plan, Refusal> {
@@ -107,14 +106,6 @@ fn checked(query: &ast::Query) -> Result<&ast::Select, Refusal> {
     match odd.iter().find(|(is, _)| *is) {
         Some((_, name)) => Refusal::unsupported(*name),
         None => Ok(select),
-    }
-}
-
-/// The parts of a condition that all have to hold.
-pub(super) fn split(condition: Expr, parts: &mut Vec<Expr>) {
-    match condition {
-        Expr::And(inner) => inner.into_iter().for_each(|part| split(part, parts)),
-        other => parts.push(other),
     }
 }
 

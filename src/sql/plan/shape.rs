@@ -1,13 +1,12 @@
 //! What becomes of the rows of a SELECT.
 //!
-//! Owns: what is selected, under which names; groups, HAVING and ORDER BY. Promises: a name means an alias or a column as
-//! in MySQL. Must not: know where rows come from.
+//! Owns: what is selected, under which names; groups, HAVING and ORDER BY. Promises: a name means an alias or a column
+//! as in MySQL. Must not: know where rows come from.
 
 use sqlparser::ast::{
     self, GroupByExpr, OrderByKind, OrderBySort, SelectItem, SelectItemQualifiedWildcardKind,
 };
 
-use super::select::split;
 use super::sources::last_name;
 use crate::expr::{Compiler, Expr, Groups, Names, Typed};
 use crate::refusal::Refusal;
@@ -259,5 +258,13 @@ impl<'p> Chosen<'p, '_> {
                 }
             },
         }
+    }
+}
+
+/// The parts of a condition that all have to hold.
+pub(super) fn split(condition: Expr, parts: &mut Vec<Expr>) {
+    match condition {
+        Expr::And(inner) => inner.into_iter().for_each(|part| split(part, parts)),
+        other => parts.push(other),
     }
 }

@@ -11,10 +11,10 @@ use tideline_model::{DefinedColumn, Error, KeyColumn, MappedColumn, Mapping};
 use tideline_table::Table;
 
 use super::{Access, Source};
+use crate::context::Run;
 use crate::door::Need;
 use crate::expr::{NamedColumn, Names};
 use crate::refusal::Refusal;
-use crate::run::Run;
 use crate::value::kind_of_key;
 
 /// Tables of one statement.

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::{Rows, Run};
+use super::Rows;
 use crate::answer::Datum;
+use crate::context::Run;
 use crate::expr::Groups;
 use crate::expr::aggregate::Part;
 use crate::refusal::Refusal;

@@ -8,9 +8,10 @@ use std::vec;
 use tideline_model::FoundRow;
 use tideline_model::search::{Aggregates, Columns, Search, Sort, Sorter, Total};
 
+use super::Rows;
 use super::scan::{bytes_of, consumed_of, row_of};
-use super::{Rows, Run};
 use crate::answer::Datum;
+use crate::context::Run;
 use crate::plan::{ByIndex, Source};
 use crate::refusal::Refusal;
 

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::{Rows, Run};
+use super::Rows;
 use crate::answer::{ColumnKind, Datum};
+use crate::context::Run;
 use crate::expr::Expr;
 use crate::plan::Join;
 use crate::refusal::Refusal;

@@ -11,8 +11,9 @@ use tideline_model::{
     limits::COLUMNS_MAX, units,
 };
 
-use super::{Rows, Run};
+use super::Rows;
 use crate::answer::Datum;
+use crate::context::Run;
 use crate::plan::{Reach, Source};
 use crate::refusal::Refusal;
 

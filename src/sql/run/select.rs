@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::join::all_hold;
-use super::{Executor, Rows, Run, group, index, join, scan};
+use super::{Executor, Rows, group, index, join, scan};
 use crate::answer::Datum;
+use crate::context::Run;
 use crate::plan::{Access, Plan, Reach, Source};
 use crate::refusal::Refusal;
 use crate::value::size_of_row;

@@ -1,4 +1,6 @@
 //! Statements on tables of a directory.
+//!
+//! Owns: the list of them. Must not: need a server.
 
 mod bed;
 mod random;

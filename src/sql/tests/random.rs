@@ -9,7 +9,10 @@ use std::fmt::Write;
 
 use tideline_model::ColumnType::{Double, Integer, String as Text};
 
+use tideline_model::Error;
+
 use super::bed::Bed;
+use crate::{Refusal, kind_of};
 
 /// A row: town, n, size, name. Integers stand for doubles too: halves of them.
 type Row = (String, i64, Option<i64>, Option<String>);
@@ -131,6 +134,7 @@ fn shown_size(size: Option<i64>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines)] // the statement and its opinion are made side by side
 async fn statements_say_what_a_look_at_each_row_says() {
     let folder = tempfile::tempdir().unwrap();
     let bed = Bed::open(folder.path());
@@ -152,8 +156,8 @@ async fn statements_say_what_a_look_at_each_row_says() {
     for (town, n, size, name) in rows.values() {
         let name = name
             .as_ref()
-            .map_or("null".to_owned(), |name| format!("'{name}'"));
-        let size = size.map_or("null".to_owned(), |half| format!("{half} / 2"));
+            .map_or_else(|| "null".to_owned(), |name| format!("'{name}'"));
+        let size = size.map_or_else(|| "null".to_owned(), |half| format!("{half} / 2"));
         let insert = format!("insert into t values ('{town}', {n}, {size}, {name})");
         bed.run(&insert).await.unwrap();
     }
@@ -221,5 +225,64 @@ async fn statements_say_what_a_look_at_each_row_says() {
         let expected: Vec<String> = lines.collect();
         assert_eq!(bed.shown(&grouped).await, expected.join(";"), "{grouped}");
     }
+    bed.close().await;
+}
+
+/// Parts of statements, from which texts are made that are nearly some.
+const PARTS: &str = "select insert into update delete from t where and or not in ( ) , , = < <=> like between is null \
+    case when then else end group by having order desc limit offset join left on using as x t.n n town size name count ( \
+    * ) sum distinct concat substring date_add interval 1 day month 0 1 -1 2.5 9223372036854775807 1e308 '' 'a%' \
+    '2026-01-31' '0000-01-01' x'ff' null true values set + - * / % div xor ->> '$.a[0]' text_match array_extract cast \
+    signed char from_unixtime timediff round locate show tables describe create table bigint primary key ; ` ' \" /* # @";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_near_statements_are_answered_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed::open(folder.path());
+    let columns = [
+        ("town", Text),
+        ("n", Integer),
+        ("size", Double),
+        ("name", Text),
+    ];
+    bed.create("t", 2, &columns).await;
+    bed.run("insert into t values ('a', 1, 0.5, 'x'), ('a', 2, null, '{\"a\": [1]}')")
+        .await
+        .unwrap();
+    let parts: Vec<&str> = PARTS.split_whitespace().collect();
+    let whole =
+        "select n , count ( * ) from t where town = 'a' and size < 9 group by n order by n limit 3";
+    let whole: Vec<&str> = whole.split(' ').collect();
+    let mut dice = Dice(11);
+    let (mut answered, mut refused) = (0, 0);
+    for _ in 0..3_000 {
+        let mut words = match dice.below(4) {
+            0 => vec!["select"],
+            _ => whole.clone(),
+        };
+        for _ in 0..1 + dice.below(4) {
+            let at = usize::try_from(dice.below(words.len() as u64 + 1)).unwrap();
+            let part = parts[usize::try_from(dice.below(parts.len() as u64)).unwrap()];
+            match dice.below(3) {
+                0 if at < words.len() => {
+                    words.remove(at);
+                }
+                1 if at < words.len() => words[at] = part,
+                _ => words.insert(at, part),
+            }
+        }
+        let text = words.join(" ");
+        let _ = kind_of(&text);
+        match bed.run(&text).await {
+            Ok(_) => answered += 1,
+            // A panic is an error of ours.
+            Err(Refusal::Table(Error::Internal)) => panic!("{text}"),
+            Err(refusal) => {
+                refused += 1;
+                assert!(refusal.to_string().chars().count() <= 501, "{text}");
+            }
+        }
+    }
+    assert!(answered > 20 && refused > 20, "{answered} {refused}");
     bed.close().await;
 }

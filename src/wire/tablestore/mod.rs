@@ -21,6 +21,7 @@ mod request;
 mod search;
 pub mod signature;
 mod sql;
+mod units;
 
 pub use decode::Request;
 pub use export::{Export, ExportTable};

@@ -15,6 +15,7 @@ use super::request::stream::{RecordsReply, StreamReply};
 use super::search;
 use super::search::{DescribedIndex, FoundPage, NamedIndex, ScannedPage};
 use super::sql::SqlReply;
+use super::units::{consumed, small, unit};
 use tideline_model::{
     ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
 };
@@ -160,24 +161,6 @@ impl Reply {
         };
         bytes.into()
     }
-}
-
-pub(super) fn consumed(consumed: Consumed) -> proto::ConsumedCapacity {
-    proto::ConsumedCapacity {
-        capacity_unit: unit(consumed.read.into(), consumed.write.into()),
-    }
-}
-
-fn unit(read: i64, write: i64) -> proto::CapacityUnit {
-    proto::CapacityUnit {
-        read: Some(small(read)),
-        write: Some(small(write)),
-    }
-}
-
-/// Numbers are smaller in the protocol than in the model.
-fn small(number: i64) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 impl TableReply {

@@ -97,8 +97,7 @@ impl Timelines {
 }
 
 impl Timelines {
-    /// One of the virtual tables, but only with the timelines that are covered; `None` = it is none of them. What an
-    /// inbox names is decided entry by entry, and not here.
+    /// A virtual table with only the timelines that are covered, or `None`. What an inbox names, its entries decide.
     #[must_use]
     pub fn covered(&self, table: &Table, coverage: Coverage) -> Option<Table> {
         let coverage = coverage.of_users();

@@ -10,8 +10,8 @@ use prost::Message as _;
 
 use super::failure::{Code, Failure};
 use super::proto;
-use super::reply::consumed;
 use super::request::table::missing;
+use super::units::consumed;
 use columns::encode;
 pub use columns::{SqlCells, SqlColumn};
 use tideline_model::Consumed;
