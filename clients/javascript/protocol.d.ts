@@ -2091,7 +2091,7 @@ export interface Methods {
       "where"?: Array<SearchCondition>;
     };
     result: {
-      /** Something may be missing: the index did not have all that was answered before the call, or the work was too much. */
+      /** Something may be missing: the index did not have all that was answered before, or the work was too much. */
       "behind"?: boolean;
       /** In order, each as the caller sees it now. */
       "messages": Array<SearchMessage>;
@@ -2114,7 +2114,7 @@ export interface Methods {
       "where"?: Array<SearchCondition>;
     };
     result: {
-      /** Something may be missing: the index did not have all that was answered before the call, or the work was too much. */
+      /** Something may be missing: the index did not have all that was answered before, or the work was too much. */
       "behind"?: boolean;
       /** What to pass as `after` for the next page; absent = that was all. */
       "next"?: string | null;

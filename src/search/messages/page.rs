@@ -5,7 +5,7 @@
 //!
 //! A walk by time or name that has to end early has found nothing yet, as what is first in order may come last in an
 //! index. It is repeated in a window: of its candidates so far, what was among the first in order is a bound. Where
-//! that bounds nothing the walk has more time, and if that is too little, what it has not come to is said to be missing.
+//! that bounds nothing the walk has more time, and if that is too little, it says that some may be missing.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -117,7 +117,7 @@ pub struct FoundMessages {
     /// What to pass as `after` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Something may be missing: the index did not have all that was answered before the call, or the work was too much.
+    /// Something may be missing: the index did not have all that was answered before, or the work was too much.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub behind: bool,
 }
@@ -177,7 +177,7 @@ pub struct FoundTimelines {
     /// What to pass as `after` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Something may be missing: the index did not have all that was answered before the call, or the work was too much.
+    /// Something may be missing: the index did not have all that was answered before, or the work was too much.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub behind: bool,
 }
