@@ -139,7 +139,7 @@ impl Compiler<'_> {
             ("if", 3) => chosen(vec![next().expr], vec![next(), next()]),
             ("nullif", 2) => {
                 let (value, other) = (next(), next());
-                let left = Box::new(value.expr.clone());
+                let left = Box::new(value.expr.copied()?);
                 let same = Expr::Compare(Comparison::Equal, left, Box::new(other.expr));
                 chosen(vec![same], vec![constant(Datum::Null), value])
             }

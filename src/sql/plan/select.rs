@@ -18,7 +18,7 @@ pub(crate) fn plan(run: &Run, query: &ast::Query, texts: &[String]) -> Result<Pl
     let select = checked(query)?;
     let (begun, names) = sources(run, &select.from)?;
     let items = items(select, &names, texts)?;
-    let aliases: Vec<(String, ast::Expr)> = items.iter().filter_map(Item::alias).collect();
+    let aliases: Vec<(String, &ast::Expr)> = items.iter().filter_map(Item::alias).collect();
     let chosen = Chosen {
         names: &names,
         items: &items,

@@ -29,10 +29,10 @@ pub(super) enum Of<'q> {
     Tree(&'q ast::Expr),
 }
 
-impl Item<'_> {
-    pub(super) fn alias(&self) -> Option<(String, ast::Expr)> {
+impl<'q> Item<'q> {
+    pub(super) fn alias(&self) -> Option<(String, &'q ast::Expr)> {
         match self.of {
-            Of::Tree(tree) if self.is_alias => Some((self.name.clone(), tree.clone())),
+            Of::Tree(tree) if self.is_alias => Some((self.name.clone(), tree)),
             _ => None,
         }
     }
@@ -102,7 +102,7 @@ pub(super) fn items<'q>(
 pub(super) struct Chosen<'p, 'q> {
     pub(super) names: &'p Names,
     pub(super) items: &'p [Item<'q>],
-    pub(super) aliases: &'p [(String, ast::Expr)],
+    pub(super) aliases: &'p [(String, &'q ast::Expr)],
     pub(super) now_us: i64,
 }
 
@@ -217,7 +217,10 @@ impl<'p> Chosen<'p, '_> {
                         item.is_alias && item.name.eq_ignore_ascii_case(&name.value)
                     };
                     match items.find(|(item, _)| is_it(item)) {
-                        Some((_, typed)) => typed.clone(),
+                        Some((_, typed)) => Typed {
+                            expr: typed.expr.copied()?,
+                            kind: typed.kind,
+                        },
                         None => compiler.compile(&one.expr)?,
                     }
                 }
