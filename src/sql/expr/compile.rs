@@ -142,7 +142,8 @@ impl<'a> Compiler<'a> {
             } => {
                 let value = self.inner(expr, depth)?;
                 let (low, high) = (self.inner(low, depth)?, self.inner(high, depth)?);
-                let above = Expr::Compare(Comparison::GreaterOrEqual, Box::new(value.copied()?), low);
+                let above =
+                    Expr::Compare(Comparison::GreaterOrEqual, Box::new(value.copied()?), low);
                 let below = Expr::Compare(Comparison::LessOrEqual, value, high);
                 Ok(negated_if(*negated, Expr::And(vec![above, below])))
             }
@@ -173,8 +174,11 @@ impl<'a> Compiler<'a> {
             Tree::Convert {
                 expr,
                 data_type: Some(data_type),
+                is_try: false,
+                charset: None,
+                styles,
                 ..
-            } => self.cast(expr, data_type, depth),
+            } if styles.is_empty() => self.cast(expr, data_type, depth),
             Tree::Ceil {
                 expr,
                 field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),

@@ -113,7 +113,11 @@ mod tests {
             ("A", "a", false),
         ] {
             let pattern = Pattern::new(pattern, Some('\\')).unwrap();
-            assert_eq!(pattern.matches(text).unwrap(), expected, "{pattern:?} {text}");
+            assert_eq!(
+                pattern.matches(text).unwrap(),
+                expected,
+                "{pattern:?} {text}"
+            );
         }
         assert_eq!(
             Pattern::new("ab%", None).unwrap().prefix(),

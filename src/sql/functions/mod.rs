@@ -138,7 +138,10 @@ pub(crate) fn compiled(name: &str, arguments: Vec<Typed>) -> Result<Typed, Refus
                     _ => number.cast(Some(ColumnKind::Double)),
                 },
             )?;
-            (number.kind, std::iter::once(number).chain(arguments).collect())
+            (
+                number.kind,
+                std::iter::once(number).chain(arguments).collect(),
+            )
         }
         Gives::Common => {
             let cast = arguments.into_iter().map(|one| one.cast(common));

@@ -8,9 +8,7 @@ use crate::answer::Datum;
 use crate::refusal::Refusal;
 
 pub(super) const ALL: &[Function] = &[
-    function("concat", 1..=MANY, Text, |values| {
-        together(values, "")
-    }),
+    function("concat", 1..=MANY, Text, |values| together(values, "")),
     Function {
         takes_null: true,
         ..function("concat_ws", 2..=MANY, Text, joined)

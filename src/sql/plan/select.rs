@@ -73,6 +73,11 @@ fn checked(query: &ast::Query) -> Result<&ast::Select, Refusal> {
     };
     let odd = [
         (query.with.is_some(), "WITH"),
+        (!select.optimizer_hints.is_empty(), "hints"),
+        (
+            select.select_modifiers.is_some(),
+            "modifiers such as HIGH_PRIORITY",
+        ),
         (query.fetch.is_some(), "FETCH"),
         (!query.locks.is_empty(), "FOR UPDATE"),
         (query.for_clause.is_some(), "FOR"),

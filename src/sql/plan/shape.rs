@@ -5,6 +5,7 @@
 
 use sqlparser::ast::{
     self, GroupByExpr, OrderByKind, OrderBySort, SelectItem, SelectItemQualifiedWildcardKind,
+    WildcardAdditionalOptions,
 };
 
 use super::select::split;
@@ -63,6 +64,11 @@ pub(super) fn items<'q>(
     };
     for (at, item) in select.projection.iter().enumerate() {
         match item {
+            SelectItem::Wildcard(with) | SelectItem::QualifiedWildcard(_, with)
+                if *with != WildcardAdditionalOptions::default() =>
+            {
+                return Refusal::unsupported("* with more than that");
+            }
             SelectItem::Wildcard(_) => slots(None, &mut items)?,
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                 slots(Some(&last_name(name)?), &mut items)?;

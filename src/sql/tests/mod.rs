@@ -1,5 +1,6 @@
 //! Statements on tables of a directory.
 
 mod bed;
+mod bounds;
 mod random;
 mod statements;
