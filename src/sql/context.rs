@@ -1,18 +1,15 @@
 //! What one statement has while it runs.
 //!
-//! Owns: its deadline, its memory, what it has read so far, and the way from its thread, which may block, to the calls
-//! of tables and indexes, which are async. Promises: a statement that reads, holds or takes more than it may ends at
-//! its next step. Must not: know a plan.
+//! Owns: what it has read so far, and the way from its thread, which may block, to the calls of tables and indexes,
+//! which are async. Promises: a statement that reads, holds or takes more than it may ends at its next step. Must not:
+//! know a plan.
 
 use std::cell::RefCell;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use tokio::runtime::Handle;
 
-use tideline_base::bounds;
 use tideline_model::Consumed;
 use tideline_search::Searches;
 use tideline_table::Tables;
@@ -20,61 +17,12 @@ use tideline_table::Tables;
 use crate::answer::Scanned;
 use crate::door::Door;
 use crate::refusal::Refusal;
+use crate::work::{self, Memory, Time};
 
 /// Rows that a statement may read.
 pub(crate) const SCANNED_ROWS_MAX: u64 = 100_000;
 /// Bytes of rows that a statement may read.
 const SCANNED_BYTES_MAX: u64 = 128 << 20;
-/// Bytes that a statement may hold, its answer included.
-const HELD_BYTES_MAX: usize = 64 << 20;
-/// What is asked of the caller's share at a time.
-const STEP: usize = 64 << 10;
-
-/// What a statement holds.
-#[derive(Debug)]
-pub(crate) struct Memory(RefCell<Held>);
-
-#[derive(Debug)]
-struct Held {
-    own: usize,
-    /// Of the caller's, a multiple of [`STEP`].
-    counted: usize,
-    of_caller: bounds::Share,
-}
-
-impl Memory {
-    pub(crate) fn new(of_caller: bounds::Share) -> Memory {
-        Memory(RefCell::new(Held {
-            own: 0,
-            counted: 0,
-            of_caller,
-        }))
-    }
-
-    /// More by so many bytes, if they may be held.
-    pub(crate) fn take(&self, bytes: usize) -> Result<(), Refusal> {
-        let mut held = self.0.borrow_mut();
-        held.own = held.own.saturating_add(bytes);
-        if held.own > HELD_BYTES_MAX {
-            return Err(Refusal::Memory(HELD_BYTES_MAX >> 20));
-        }
-        let counted = held.own.next_multiple_of(STEP);
-        if counted > held.counted {
-            if !held.of_caller.resize(counted) {
-                held.of_caller.bound().refuse();
-                return Err(Refusal::Busy);
-            }
-            held.counted = counted;
-        }
-        Ok(())
-    }
-
-    /// Less by so many; the caller's share is given back at the end.
-    pub(crate) fn give(&self, bytes: usize) {
-        let mut held = self.0.borrow_mut();
-        held.own = held.own.saturating_sub(bytes);
-    }
-}
 
 /// See the top.
 pub(crate) struct Run {
@@ -82,10 +30,7 @@ pub(crate) struct Run {
     pub(crate) searches: Searches,
     pub(crate) door: Arc<dyn Door>,
     pub(crate) handle: Handle,
-    pub(crate) began: Instant,
-    pub(crate) until: Instant,
-    /// The caller does not wait any more.
-    pub(crate) is_gone: Arc<AtomicBool>,
+    pub(crate) time: Time,
     pub(crate) memory: Memory,
     pub(crate) now_us: i64,
     pub(crate) scanned: RefCell<Vec<Scanned>>,
@@ -94,14 +39,8 @@ pub(crate) struct Run {
 impl Run {
     /// Ends the statement if it has taken too long. Looked at in every loop.
     pub(crate) fn step(&self) -> Result<(), Refusal> {
-        match Instant::now() >= self.until || self.is_gone.load(Ordering::Relaxed) {
-            true => Err(self.late()),
-            false => Ok(()),
-        }
-    }
-
-    fn late(&self) -> Refusal {
-        Refusal::Timeout(self.until.duration_since(self.began).as_secs())
+        work::next_row();
+        self.time.look()
     }
 
     /// Waits for a call of tables or indexes, until the deadline at most.
@@ -110,13 +49,13 @@ impl Run {
         Refusal: From<E>,
     {
         self.step()?;
-        let until = tokio::time::Instant::from_std(self.until);
+        let until = tokio::time::Instant::from_std(self.time.until);
         let done = self
             .handle
             .block_on(async { tokio::time::timeout_at(until, call).await });
         match done {
             Ok(done) => Ok(done?),
-            Err(_) => Err(self.late()),
+            Err(_) => Err(self.time.late()),
         }
     }
 

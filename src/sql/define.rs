@@ -142,7 +142,14 @@ fn show_tables(run: &Run, like: Option<&str>) -> Result<Answer, Refusal> {
             names.push(name);
         }
     }
-    names.retain(|name| like.as_ref().is_none_or(|like| like.matches(name)));
+    let mut shown = Vec::with_capacity(names.len());
+    for name in names {
+        let matches = like.as_ref().map(|like| like.matches(&name));
+        if matches.transpose()?.unwrap_or(true) {
+            shown.push(name);
+        }
+    }
+    let mut names = shown;
     names.sort_unstable();
     let rows = names.into_iter().map(|name| vec![text(name)]).collect();
     Ok(told(StatementKind::ShowTables, &["Tables"], rows))
@@ -163,10 +170,14 @@ fn shown_kind(kind: ColumnType, is_key: bool) -> &'static str {
 
 fn describe(mapped: &Mapped, like: Option<&str>, is_full: bool) -> Result<Answer, Refusal> {
     let like = pattern(like)?;
-    let columns = mapped.columns.iter();
-    let shown =
-        columns.filter(|column| like.as_ref().is_none_or(|like| like.matches(&column.name)));
-    let rows = shown.map(|column| {
+    let mut shown = Vec::with_capacity(mapped.columns.len());
+    for column in &mapped.columns {
+        let matches = like.as_ref().map(|like| like.matches(&column.name));
+        if matches.transpose()?.unwrap_or(true) {
+            shown.push(column);
+        }
+    }
+    let rows = shown.into_iter().map(|column| {
         let is_key = mapped
             .table
             .primary_key

@@ -16,6 +16,7 @@ mod refusal;
 mod run;
 mod sql;
 mod value;
+mod work;
 mod write;
 
 #[cfg(test)]

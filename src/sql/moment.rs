@@ -70,8 +70,11 @@ pub(crate) fn moment_of(parts: Parts) -> Option<i64> {
         && (0..24).contains(&hour)
         && (0..60).contains(&minute)
         && (0..60).contains(&second);
+    if !fits {
+        return None;
+    }
     let seconds = days_of(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    fits.then_some(seconds * 1_000_000 + micros)
+    Some(seconds * 1_000_000 + micros)
 }
 
 /// How many days a month has.

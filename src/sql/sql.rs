@@ -20,16 +20,20 @@ use tideline_search::Searches;
 use tideline_table::Tables;
 
 use crate::answer::{Answer, StatementKind};
-use crate::context::{Memory, Run};
+use crate::context::Run;
 use crate::door::Door;
 use crate::parse::{Statement, parse};
 use crate::plan::plan;
 use crate::refusal::Refusal;
 use crate::run::{Executor, Own};
+use crate::work::{self, Memory, Time};
 use crate::{define, write};
 
 /// How long a statement may take.
 const TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Of the thread of a statement: trees are as deep as a statement has operators, and are walked by recursion.
+const STACK_BYTES: usize = 32 << 20;
 
 /// See the top. Cheap to clone.
 #[derive(Clone)]
@@ -84,24 +88,41 @@ impl Sql {
             return Err(Refusal::Busy);
         };
         let waits = Waits(Arc::new(AtomicBool::new(false)));
-        let run = Run {
-            tables: self.tables.clone(),
-            searches: self.searches.clone(),
-            door,
-            handle: Handle::current(),
+        let time = Time {
             began,
             until,
             is_gone: Arc::clone(&waits.0),
-            memory: Memory::new(bounds.of(Resource::SearchBytes).share(holder)),
-            now_us: i64::try_from(self.tables.search_ms())
-                .unwrap_or(0)
-                .saturating_mul(1_000),
-            scanned: RefCell::default(),
         };
+        let share = bounds.of(Resource::SearchBytes).share(holder);
+        let (tables, searches) = (self.tables.clone(), self.searches.clone());
+        let handle = Handle::current();
         let text = statement.to_owned();
+        let work = move || {
+            let now_us = i64::try_from(tables.search_ms()).unwrap_or(0);
+            let run = Run {
+                tables,
+                searches,
+                door,
+                handle,
+                memory: Memory::new(share),
+                time,
+                now_us: now_us.saturating_mul(1_000),
+                scanned: RefCell::default(),
+            };
+            let _counted = work::begin(&run.memory, &run.time);
+            answer(&run, &text)
+        };
         let done = spawn_blocking(move || {
             let _turn = turn;
-            answer(&run, &text)
+            std::thread::scope(|scope| {
+                let thread = std::thread::Builder::new()
+                    .name("sql".to_owned())
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, work)
+                    .map_err(|_| Refusal::Busy)?;
+                let done = thread.join();
+                done.unwrap_or(Err(Refusal::Table(Error::Internal)))
+            })
         });
         done.await.unwrap_or(Err(Refusal::Table(Error::Internal)))
     }

@@ -20,7 +20,7 @@ use crate::answer::{Answer, Datum, StatementKind};
 use crate::context::Run;
 use crate::door::Need;
 use crate::expr::{Compiler, Expr, NamedColumn, Names};
-use crate::plan::{Mapped, equals, find, last_name};
+use crate::plan::{Mapped, equals, find, last_name, table};
 use crate::refusal::Refusal;
 use crate::value::stored;
 
@@ -37,7 +37,24 @@ pub(crate) fn insert(run: &Run, insert: &ast::Insert) -> Result<Answer, Refusal>
         (insert.returning.is_some(), "RETURNING"),
         (insert.partitioned.is_some(), "PARTITION"),
         (!insert.assignments.is_empty(), "INSERT .. SET"),
-        (insert.insert_alias.is_some(), "INSERT .. AS"),
+        (
+            insert.insert_alias.is_some() || insert.table_alias.is_some(),
+            "INSERT .. AS",
+        ),
+        (!insert.optimizer_hints.is_empty(), "hints"),
+        (
+            insert.priority.is_some(),
+            "INSERT with HIGH_PRIORITY, LOW_PRIORITY or DELAYED",
+        ),
+        (
+            insert.output.is_some()
+                || insert.overriding.is_some()
+                || insert.settings.is_some()
+                || insert.format_clause.is_some()
+                || insert.by_name
+                || !insert.after_columns.is_empty(),
+            "INSERT with anything but VALUES",
+        ),
     ];
     if let Some((_, name)) = odd.iter().find(|(is, _)| *is) {
         return Refusal::unsupported(*name);
@@ -46,9 +63,20 @@ pub(crate) fn insert(run: &Run, insert: &ast::Insert) -> Result<Answer, Refusal>
         return Refusal::unsupported("INSERT into anything but a table");
     };
     let mapped = find(run, &last_name(name)?, Need::Write)?;
-    let Some(SetExpr::Values(values)) = insert.source.as_ref().map(|source| &*source.body) else {
+    let Some(source) = &insert.source else {
         return Refusal::unsupported("INSERT without VALUES");
     };
+    let SetExpr::Values(values) = &*source.body else {
+        return Refusal::unsupported("INSERT without VALUES");
+    };
+    if source.with.is_some()
+        || source.order_by.is_some()
+        || source.limit_clause.is_some()
+        || source.fetch.is_some()
+        || !source.locks.is_empty()
+    {
+        return Refusal::unsupported("INSERT with anything behind VALUES");
+    }
     if !(1..=ROWS_MAX).contains(&values.rows.len()) {
         return Refusal::invalid(format!("an INSERT has 1 to {ROWS_MAX} rows"));
     }
@@ -139,6 +167,10 @@ pub(crate) fn update(run: &Run, update: &ast::Update) -> Result<Answer, Refusal>
         || update.or.is_some()
         || !update.order_by.is_empty()
         || update.limit.is_some()
+        || update.output.is_some()
+        || update.on_cluster.is_some()
+        || update.settings.is_some()
+        || !update.optimizer_hints.is_empty()
         || !update.table.joins.is_empty();
     if odd {
         return Refusal::unsupported("UPDATE with anything but SET and WHERE");
@@ -192,7 +224,11 @@ pub(crate) fn delete(run: &Run, delete: &ast::Delete) -> Result<Answer, Refusal>
         || delete.using.is_some()
         || delete.returning.is_some()
         || !delete.order_by.is_empty()
-        || delete.limit.is_some();
+        || delete.limit.is_some()
+        || delete.output.is_some()
+        || delete.on_cluster.is_some()
+        || delete.settings.is_some()
+        || !delete.optimizer_hints.is_empty();
     let [from] = &from[..] else {
         return Refusal::unsupported("DELETE from more than one table");
     };
@@ -263,11 +299,9 @@ fn written(
 }
 
 fn table_name(relation: &TableFactor) -> Result<String, Refusal> {
-    match relation {
-        TableFactor::Table {
-            name, args: None, ..
-        } => last_name(name),
-        _ => Refusal::unsupported("a write to anything but a table"),
+    match table(relation)? {
+        (name, None) => last_name(name),
+        (_, Some(_)) => Refusal::unsupported("an alias of a table that is written"),
     }
 }
 

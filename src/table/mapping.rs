@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tideline_model::{Error, InvalidMapping, MAPPINGS_MAX, MappedColumn, Mapping};
+use tideline_model::{Definition, Error, InvalidMapping, MAPPINGS_MAX, MappedColumn, Mapping};
 
 use super::catalog;
 use super::schema::Table;
@@ -35,10 +35,14 @@ impl Tables {
             others.retain(|other| other.name != table.name);
             let all = others.iter().chain([&*table]);
             let is_taken = all
+                .clone()
                 .flat_map(|of| &of.mappings)
                 .any(|other| other.name == mapping.name);
             let is_name = |other: &String| *other == mapping.name;
-            if is_taken || others.iter().any(|other| other.names().any(is_name)) {
+            // A table's own mapping has its name.
+            let is_named = all.flat_map(Definition::names).any(is_name);
+            let is_other = is_named && mapping.name != table.name;
+            if is_taken || is_other {
                 return Err(Error::Mapping(InvalidMapping::Exists(mapping.name)));
             }
             mapping.check(table).map_err(Error::Mapping)?;

@@ -380,6 +380,14 @@ impl Tables {
 /// Refuses a table or an index more than there may be, and a name that is taken.
 pub(super) fn check_names(txn: &Txn<'_>, table: &Definition) -> Result<(), Error> {
     let mut all = catalog::all(txn)?;
+    let mapped = all.iter().flat_map(|of| {
+        let mappings = of.mappings.iter().map(|mapping| &mapping.name);
+        mappings.filter(|name| **name != of.name)
+    });
+    let mapped: BTreeSet<&String> = mapped.collect();
+    if table.names().any(|name| mapped.contains(name)) {
+        return Err(Error::TableExists);
+    }
     all.retain(|other| other.name != table.name);
     if catalog::find(txn, &table.name)?.is_some_and(|known| known.id != table.id) {
         return Err(Error::TableExists);

@@ -492,6 +492,9 @@ def test_an_answer_grows_as_it_comes_in(server, name, client):
     with Running(server, "follow", name, terminal=True) as people, Running(server, "follow", name) as program:
         with Running(server, "send", name, "-", "--open", "--user", "bot") as sender:
             typed = sender.process.stdin
+            # What is there when the message is met is shown with it.
+            people.sees("(open)")
+            until(lambda: program.text)
             for text in ("It is ", "hïgh\n", "\x1b[31mtide"):
                 typed.write(text.encode())
                 typed.flush()

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use super::Expr;
 use crate::answer::{ColumnKind, Datum};
-use crate::context::Memory;
 use crate::refusal::Refusal;
+use crate::work::Memory;
 
 /// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,20 +83,21 @@ impl Part {
     ) -> Result<(), Refusal> {
         let mut values = Vec::with_capacity(aggregate.of.len());
         for of in &aggregate.of {
-            let value = of.value(row)?;
+            let value = of.taken(row)?;
             if value.is_null() {
                 return Ok(());
             }
             values.push(value);
         }
         if aggregate.is_distinct {
+            let size = values.iter().map(|value| value.size()).sum::<usize>();
+            memory.take(size + size_of::<Vec<u8>>())?;
             let mut bytes = Vec::new();
             values.iter().for_each(|value| value.encode(&mut bytes));
-            let size = bytes.len() + size_of::<Vec<u8>>();
             if !self.seen.insert(bytes) {
+                memory.give(size + size_of::<Vec<u8>>());
                 return Ok(());
             }
-            memory.take(size)?;
         }
         self.count += 1;
         let Some(value) = values.first() else {

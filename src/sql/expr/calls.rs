@@ -15,6 +15,12 @@ use crate::refusal::Refusal;
 impl Compiler<'_> {
     pub(super) fn function(&mut self, function: &ast::Function, depth: usize) -> Compiled {
         let name = function.name.to_string().to_lowercase();
+        let has_clauses =
+            matches!(&function.args, FunctionArguments::List(list) if !list.clauses.is_empty());
+        let has_parameters = !matches!(function.parameters, FunctionArguments::None);
+        if has_clauses || has_parameters || function.null_treatment.is_some() {
+            return Refusal::unsupported(format!("{name} with more than its arguments"));
+        }
         if function.over.is_some() || function.filter.is_some() || !function.within_group.is_empty()
         {
             return Refusal::unsupported(format!("{name} OVER, FILTER or WITHIN GROUP"));
@@ -139,7 +145,7 @@ impl Compiler<'_> {
             ("if", 3) => chosen(vec![next().expr], vec![next(), next()]),
             ("nullif", 2) => {
                 let (value, other) = (next(), next());
-                let left = Box::new(value.expr.clone());
+                let left = Box::new(value.expr.copied()?);
                 let same = Expr::Compare(Comparison::Equal, left, Box::new(other.expr));
                 chosen(vec![same], vec![constant(Datum::Null), value])
             }
@@ -167,6 +173,12 @@ impl Compiler<'_> {
         let Some(unit) = &interval.leading_field else {
             return Refusal::invalid("an INTERVAL has a unit");
         };
+        if interval.last_field.is_some()
+            || interval.leading_precision.is_some()
+            || interval.fractional_seconds_precision.is_some()
+        {
+            return Refusal::unsupported("an INTERVAL with more than its unit");
+        }
         let unit = Datum::String(unit.to_string().to_lowercase());
         let moment = self.at(moment, depth)?;
         let mut count = self.at(&interval.value, depth)?;

@@ -10,6 +10,7 @@ use super::typed::{Compiled, cast_kind, literal, long, negated_if};
 use super::{Comparison, Expr, Names, Typed};
 use crate::answer::{ColumnKind, Datum};
 use crate::refusal::Refusal;
+use crate::work;
 
 /// Levels of an expression.
 const DEPTH_MAX: usize = 64;
@@ -25,7 +26,7 @@ pub(crate) struct Groups {
 pub(crate) struct Compiler<'a> {
     pub(crate) names: &'a Names,
     /// Names of what is selected, for GROUP BY, HAVING and ORDER BY.
-    pub(crate) aliases: &'a [(String, ast::Expr)],
+    pub(crate) aliases: &'a [(String, &'a ast::Expr)],
     /// The slots are then keys, and behind them aggregates.
     pub(crate) groups: Option<Groups>,
     pub(crate) now_us: i64,
@@ -57,12 +58,14 @@ impl<'a> Compiler<'a> {
         if depth > DEPTH_MAX {
             return Refusal::invalid(format!("an expression has at most {DEPTH_MAX} levels"));
         }
+        work::planned(super::PART_BYTES)?;
         if self
             .groups
             .as_ref()
             .is_some_and(|groups| !groups.keys.is_empty())
             && let Ok(row) = self.over_rows().at(tree, depth)
             && let Some(groups) = &self.groups
+            && work::spend(groups.keys.len() * super::PART_BYTES).is_ok()
             && let Some(at) = groups.keys.iter().position(|key| key.expr == row.expr)
         {
             let kind = row.kind;
@@ -85,7 +88,13 @@ impl<'a> Compiler<'a> {
                 [name] => self.column(None, &name.value, depth),
                 [] => Refusal::invalid("a column has no name"),
             },
-            Tree::Value(value) => literal(&value.value),
+            Tree::Value(value) => {
+                let value = literal(&value.value)?;
+                if let Expr::Constant(constant) = &value.expr {
+                    work::planned(constant.size())?;
+                }
+                Ok(value)
+            }
             Tree::TypedString(typed) => {
                 let text = literal(&typed.value.value)?;
                 let kind = cast_kind(&typed.data_type)?;
@@ -133,7 +142,8 @@ impl<'a> Compiler<'a> {
             } => {
                 let value = self.inner(expr, depth)?;
                 let (low, high) = (self.inner(low, depth)?, self.inner(high, depth)?);
-                let above = Expr::Compare(Comparison::GreaterOrEqual, value.clone(), low);
+                let above =
+                    Expr::Compare(Comparison::GreaterOrEqual, Box::new(value.copied()?), low);
                 let below = Expr::Compare(Comparison::LessOrEqual, value, high);
                 Ok(negated_if(*negated, Expr::And(vec![above, below])))
             }
@@ -164,8 +174,11 @@ impl<'a> Compiler<'a> {
             Tree::Convert {
                 expr,
                 data_type: Some(data_type),
+                is_try: false,
+                charset: None,
+                styles,
                 ..
-            } => self.cast(expr, data_type, depth),
+            } if styles.is_empty() => self.cast(expr, data_type, depth),
             Tree::Ceil {
                 expr,
                 field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),
@@ -233,6 +246,7 @@ impl<'a> Compiler<'a> {
         if table.is_none() && name.starts_with('@') {
             return Refusal::unsupported(format!("the variable {name}"));
         }
+        work::spend(self.names.0.len())?;
         if let Some(slot) = self.names.find(table, name)? {
             let column = &self.names.0[slot];
             if self.groups.is_some() {

@@ -4,9 +4,10 @@
 //! know expressions.
 
 use crate::refusal::Refusal;
+use crate::work;
 
 /// Bytes of a pattern.
-const BYTES_MAX: usize = 1_024;
+pub(super) const BYTES_MAX: usize = 1_024;
 
 /// A part of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +56,12 @@ impl Pattern {
         self.0.iter().all(|part| matches!(part, Part::One(_)))
     }
 
-    pub(crate) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> Result<bool, Refusal> {
         let (mut at, mut rest) = (0, text);
         // Behind the last `%`: its place in the pattern, and the text that it has not taken.
         let mut back: Option<(usize, &str)> = None;
         loop {
+            work::spend(1)?;
             let next = rest.chars().next();
             match (self.0.get(at), next) {
                 (Some(Part::Any), _) => {
@@ -69,13 +71,13 @@ impl Pattern {
                 }
                 (Some(Part::One(wanted)), Some(found)) if *wanted == found => {}
                 (Some(Part::AnyOne), Some(_)) => {}
-                (None, None) => return true,
+                (None, None) => return Ok(true),
                 _ => {
                     let Some((behind, left)) = back else {
-                        return false;
+                        return Ok(false);
                     };
                     let Some(skipped) = left.chars().next() else {
-                        return false;
+                        return Ok(false);
                     };
                     let left = &left[skipped.len_utf8()..];
                     (at, rest, back) = (behind, left, Some((behind, left)));
@@ -111,7 +113,11 @@ mod tests {
             ("A", "a", false),
         ] {
             let pattern = Pattern::new(pattern, Some('\\')).unwrap();
-            assert_eq!(pattern.matches(text), expected, "{pattern:?} {text}");
+            assert_eq!(
+                pattern.matches(text).unwrap(),
+                expected,
+                "{pattern:?} {text}"
+            );
         }
         assert_eq!(
             Pattern::new("ab%", None).unwrap().prefix(),

@@ -18,11 +18,15 @@ use std::cmp::Ordering;
 
 use crate::answer::{ColumnKind, Datum};
 use crate::refusal::Refusal;
+use crate::work;
 pub(crate) use compile::{Compiler, Groups};
 use functions::Function;
 pub(crate) use like::Pattern;
 pub(crate) use names::{NamedColumn, Names};
 pub(crate) use typed::unified;
+
+/// About what a part of an expression takes.
+const PART_BYTES: usize = 160;
 
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,12 +132,12 @@ impl Expr {
                 const NULL: &Datum = &Datum::Null;
                 return Ok(Cow::Borrowed(row.get(*slot).unwrap_or(NULL)));
             }
-            Expr::Negative(inner) => negative(&*inner.value(row)?)?,
+            Expr::Negative(inner) => negative(&*inner.taken(row)?)?,
             Expr::Arithmetic(what, left, right) => {
-                arithmetic(*what, &*left.value(row)?, &*right.value(row)?)?
+                arithmetic(*what, &*left.taken(row)?, &*right.taken(row)?)?
             }
             Expr::Compare(how, left, right) => {
-                compare(*how, &*left.value(row)?, &*right.value(row)?)
+                compare(*how, &*left.taken(row)?, &*right.taken(row)?)
             }
             Expr::And(parts) => all(parts, row, false)?,
             Expr::Or(parts) => all(parts, row, true)?,
@@ -144,10 +148,13 @@ impl Expr {
             Expr::Not(inner) => truth(inner.holds(row)?.map(|holds| !holds)),
             Expr::IsNull(inner) => Datum::truth(inner.value(row)?.is_null()),
             Expr::Is(inner, wanted) => Datum::truth(inner.holds(row)? == Some(*wanted)),
-            Expr::In(inner, values) => is_in(&*inner.value(row)?, values, row)?,
-            Expr::Like(inner, pattern) => match inner.value(row)?.as_ref() {
-                Datum::String(text) => Datum::truth(pattern.matches(text)),
-                other => truth(other.text().map(|text| pattern.matches(&text))),
+            Expr::In(inner, values) => is_in(&*inner.taken(row)?, values, row)?,
+            Expr::Like(inner, pattern) => match inner.taken(row)?.as_ref() {
+                Datum::String(text) => Datum::truth(pattern.matches(text)?),
+                other => {
+                    let text = other.text();
+                    truth(text.map(|text| pattern.matches(&text)).transpose()?)
+                }
             },
             Expr::Case(parts, otherwise) => {
                 for (condition, value) in parts {
@@ -159,17 +166,30 @@ impl Expr {
             }
             Expr::First(parts) => {
                 for part in parts {
-                    let value = part.value(row)?;
+                    let value = part.taken(row)?;
                     if !value.is_null() {
                         return Ok(value);
                     }
                 }
                 Datum::Null
             }
-            Expr::Cast(inner, kind) => inner.value(row)?.into_owned().cast(*kind),
+            Expr::Cast(inner, kind) => {
+                let value = inner.taken(row)?;
+                work::made(value.size())?;
+                value.into_owned().cast(*kind)
+            }
             Expr::Call(function, arguments) => {
-                let values = arguments.iter().map(|one| Ok(one.value(row)?.into_owned()));
-                function.call(&values.collect::<Result<Vec<_>, Refusal>>()?)?
+                let (mut values, mut size) = (Vec::with_capacity(arguments.len()), 0);
+                for argument in arguments {
+                    let value = argument.taken(row)?;
+                    work::made(value.size())?;
+                    size += value.size();
+                    values.push(value.into_owned());
+                }
+                let given = function.call(&values)?;
+                work::dropped(size);
+                work::made(given.size())?;
+                given
             }
             Expr::OfIndex(_) => return Refusal::unsupported(ONLY_OF_INDEX),
         };
@@ -178,7 +198,29 @@ impl Expr {
 
     /// Whether it holds of a row; `None` = NULL.
     pub(crate) fn holds(&self, row: &[Datum]) -> Result<Option<bool>, Refusal> {
-        Ok(self.value(row)?.holds())
+        Ok(self.taken(row)?.holds())
+    }
+
+    /// Its value, counted as work: as much as to look at all of it.
+    pub(crate) fn taken<'a>(&'a self, row: &'a [Datum]) -> Result<Cow<'a, Datum>, Refusal> {
+        let value = self.value(row)?;
+        work::spend(value.size())?;
+        Ok(value)
+    }
+
+    /// A copy, counted with what the statement's plan holds.
+    pub(crate) fn copied(&self) -> Result<Expr, Refusal> {
+        let mut bytes = 0;
+        self.walk(&mut |part| {
+            bytes += PART_BYTES;
+            match part {
+                Expr::Constant(value) => bytes += value.size(),
+                Expr::Like(..) | Expr::OfIndex(_) => bytes += like::BYTES_MAX * 8,
+                _ => {}
+            }
+        });
+        work::planned(bytes)?;
+        Ok(self.clone())
     }
 
     /// Gives each part of it to `each`, itself first.
@@ -269,7 +311,8 @@ fn compare(how: Comparison, left: &Datum, right: &Datum) -> Datum {
 fn is_in(value: &Datum, values: &[Expr], row: &[Datum]) -> Result<Datum, Refusal> {
     let mut found = Some(false);
     for other in values {
-        match value.compare(&*other.value(row)?) {
+        work::spend(value.size())?;
+        match value.compare(&*other.taken(row)?) {
             Some(Ordering::Equal) => return Ok(Datum::truth(true)),
             Some(_) => {}
             None => found = None,

@@ -164,7 +164,10 @@ impl Compiler<'_> {
             let condition = self.inner(&part.condition, depth)?;
             conditions.push(match &operand {
                 None => *condition,
-                Some(operand) => Expr::Compare(Comparison::Equal, operand.clone(), condition),
+                Some(operand) => {
+                    let operand = Box::new(operand.copied()?);
+                    Expr::Compare(Comparison::Equal, operand, condition)
+                }
             });
             values.push(self.at(&part.result, depth)?);
         }

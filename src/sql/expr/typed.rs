@@ -8,6 +8,7 @@ use sqlparser::ast::{self, DataType};
 use super::{Arithmetic, Expr, Typed};
 use crate::answer::{ColumnKind, Datum};
 use crate::refusal::Refusal;
+use crate::work;
 
 pub(super) type Compiled = Result<Typed, Refusal>;
 
@@ -64,7 +65,9 @@ impl Typed {
         if !is_constant || parts == 1 {
             return Ok(self);
         }
+        work::spend(parts)?;
         let value = self.expr.value(&[])?.into_owned();
+        work::planned(value.size())?;
         Ok(Typed {
             expr: Expr::Constant(value),
             kind: self.kind,

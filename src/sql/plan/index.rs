@@ -105,7 +105,8 @@ impl Of<'_> {
             }),
             Expr::Not(inner) => match &**inner {
                 Expr::IsNull(column) => self.exists(column),
-                inner if inner.is_of_index() => self.query(inner)?.map(none),
+                // Of others an index knows no NULL.
+                Expr::OfIndex(_) => self.query(inner)?.map(none),
                 _ => None,
             },
             Expr::IsNull(column) => self.exists(column).map(none),
@@ -128,20 +129,6 @@ impl Of<'_> {
                 values
                     .zip(self.field(slot))
                     .map(|(values, field)| terms(field, values))
-            }
-            Expr::Like(column, pattern) => {
-                let Expr::Column(slot) = **column else {
-                    return Ok(None);
-                };
-                let (prefix, is_all) = pattern.prefix();
-                let is_fit = is_all && !prefix.is_empty() && prefix.len() < 1_000;
-                self.field(slot)
-                    .filter(|_| is_fit && self.kind(slot).is_some_and(FieldType::is_keyword))
-                    .map(|field| Query::Prefix {
-                        field,
-                        prefix,
-                        weight: 1.0,
-                    })
             }
             Expr::OfIndex(asked) => Some(self.asked(asked)?),
             _ => None,
@@ -202,11 +189,11 @@ impl Of<'_> {
     /// A constant as a value of a slot's field.
     #[allow(clippy::cast_precision_loss, reason = "the number is small")]
     fn value(&self, slot: usize, value: &Datum) -> Option<Value> {
-        const EXACT: i64 = 1 << 53;
+        const EXACT: u64 = 1 << 53;
         Some(match (self.kind(slot)?, value) {
             (FieldType::Long, Datum::Long(number)) => Value::Integer(*number),
             (FieldType::Double, Datum::Double(number)) => Value::Double(*number),
-            (FieldType::Double, Datum::Long(number)) if number.abs() < EXACT => {
+            (FieldType::Double, Datum::Long(number)) if number.unsigned_abs() < EXACT => {
                 Value::Double(*number as f64)
             }
             (FieldType::Boolean, Datum::Boolean(is)) => Value::Boolean(*is),
@@ -227,7 +214,8 @@ impl Of<'_> {
         match how {
             Comparison::Equal | Comparison::Same => Some(terms(field, vec![value])),
             Comparison::NotEqual => None,
-            _ if is_boolean => None,
+            // A long text is greater or less than another and in no index.
+            _ if is_boolean || self.kind(slot)?.is_keyword() => None,
             _ => Some(between(field, how, value)),
         }
     }

@@ -20,7 +20,7 @@ use crate::answer::Column;
 use crate::expr::{Expr, Groups, Typed};
 pub(crate) use keys::equals;
 pub(crate) use select::plan;
-pub(crate) use sources::{Mapped, find, last_name};
+pub(crate) use sources::{Mapped, find, last_name, table};
 
 /// A SELECT.
 pub(crate) struct Plan {

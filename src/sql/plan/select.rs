@@ -17,7 +17,7 @@ pub(crate) fn plan(run: &Run, query: &ast::Query, texts: &[String]) -> Result<Pl
     let select = checked(query)?;
     let (begun, names) = sources(run, &select.from)?;
     let items = items(select, &names, texts)?;
-    let aliases: Vec<(String, ast::Expr)> = items.iter().filter_map(Item::alias).collect();
+    let aliases: Vec<(String, &ast::Expr)> = items.iter().filter_map(Item::alias).collect();
     let chosen = Chosen {
         names: &names,
         items: &items,
@@ -72,6 +72,11 @@ fn checked(query: &ast::Query) -> Result<&ast::Select, Refusal> {
     };
     let odd = [
         (query.with.is_some(), "WITH"),
+        (!select.optimizer_hints.is_empty(), "hints"),
+        (
+            select.select_modifiers.is_some(),
+            "modifiers such as HIGH_PRIORITY",
+        ),
         (query.fetch.is_some(), "FETCH"),
         (!query.locks.is_empty(), "FOR UPDATE"),
         (query.for_clause.is_some(), "FOR"),

@@ -5,6 +5,7 @@
 
 use sqlparser::ast::{
     self, GroupByExpr, OrderByKind, OrderBySort, SelectItem, SelectItemQualifiedWildcardKind,
+    WildcardAdditionalOptions,
 };
 
 use super::sources::last_name;
@@ -28,10 +29,10 @@ pub(super) enum Of<'q> {
     Tree(&'q ast::Expr),
 }
 
-impl Item<'_> {
-    pub(super) fn alias(&self) -> Option<(String, ast::Expr)> {
+impl<'q> Item<'q> {
+    pub(super) fn alias(&self) -> Option<(String, &'q ast::Expr)> {
         match self.of {
-            Of::Tree(tree) if self.is_alias => Some((self.name.clone(), tree.clone())),
+            Of::Tree(tree) if self.is_alias => Some((self.name.clone(), tree)),
             _ => None,
         }
     }
@@ -62,6 +63,11 @@ pub(super) fn items<'q>(
     };
     for (at, item) in select.projection.iter().enumerate() {
         match item {
+            SelectItem::Wildcard(with) | SelectItem::QualifiedWildcard(_, with)
+                if *with != WildcardAdditionalOptions::default() =>
+            {
+                return Refusal::unsupported("* with more than that");
+            }
             SelectItem::Wildcard(_) => slots(None, &mut items)?,
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                 slots(Some(&last_name(name)?), &mut items)?;
@@ -101,7 +107,7 @@ pub(super) fn items<'q>(
 pub(super) struct Chosen<'p, 'q> {
     pub(super) names: &'p Names,
     pub(super) items: &'p [Item<'q>],
-    pub(super) aliases: &'p [(String, ast::Expr)],
+    pub(super) aliases: &'p [(String, &'q ast::Expr)],
     pub(super) now_us: i64,
 }
 
@@ -216,7 +222,10 @@ impl<'p> Chosen<'p, '_> {
                         item.is_alias && item.name.eq_ignore_ascii_case(&name.value)
                     };
                     match items.find(|(item, _)| is_it(item)) {
-                        Some((_, typed)) => typed.clone(),
+                        Some((_, typed)) => Typed {
+                            expr: typed.expr.copied()?,
+                            kind: typed.kind,
+                        },
                         None => compiler.compile(&one.expr)?,
                     }
                 }

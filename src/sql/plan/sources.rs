@@ -142,21 +142,13 @@ fn add<'q>(
     sources: &mut Vec<Begun<'q>>,
     names: &mut Names,
 ) -> Result<(), Refusal> {
-    let TableFactor::Table {
-        name,
-        alias,
-        args: None,
-        ..
-    } = relation
-    else {
-        return Refusal::unsupported("FROM anything but tables");
-    };
+    let (name, alias) = table(relation)?;
     if sources.len() >= TABLES_MAX {
         return Refusal::invalid(format!("a statement has at most {TABLES_MAX} tables"));
     }
     let name = last_name(name)?;
     let mapped = find(run, &name, Need::Read)?;
-    let alias = alias.as_ref().map_or(&name, |alias| &alias.name.value);
+    let alias = alias.map_or(&name, |alias| &alias.name.value);
     if names
         .0
         .iter()
@@ -186,6 +178,48 @@ fn add<'q>(
         join,
     });
     Ok(())
+}
+
+/// The name of a table and its alias, if there is nothing else that would be passed over.
+pub(crate) fn table(
+    relation: &TableFactor,
+) -> Result<(&ast::ObjectName, Option<&ast::TableAlias>), Refusal> {
+    let TableFactor::Table {
+        name,
+        alias,
+        args,
+        with_hints,
+        version,
+        with_ordinality,
+        partitions,
+        json_path,
+        sample,
+        index_directives,
+        inheritance,
+    } = relation
+    else {
+        return Refusal::unsupported("anything but a table in the place of one");
+    };
+    let has_columns = |alias: &ast::TableAlias| !alias.columns.is_empty() || alias.at.is_some();
+    let odd = [
+        (args.is_some(), "a table with arguments"),
+        (!with_hints.is_empty(), "WITH (..) of a table"),
+        (version.is_some(), "AS OF and the like of a table"),
+        (*with_ordinality, "WITH ORDINALITY"),
+        (!partitions.is_empty(), "PARTITION (..) of a table"),
+        (json_path.is_some(), "a path in a table"),
+        (sample.is_some(), "TABLESAMPLE"),
+        (!index_directives.is_empty(), "USE, FORCE and IGNORE INDEX"),
+        (inheritance.is_some(), "ONLY of a table"),
+        (
+            alias.as_ref().is_some_and(has_columns),
+            "names of columns behind an alias",
+        ),
+    ];
+    match odd.iter().find(|(is, _)| *is) {
+        Some((_, name)) => Refusal::unsupported(*name),
+        None => Ok((name, alias.as_ref())),
+    }
 }
 
 /// The name of a table or column without what comes before it.

@@ -25,10 +25,12 @@ pub(super) fn rows<'r>(run: &Run, rows: Rows<'r>, groups: &'r Groups) -> Result<
     for row in rows {
         run.step()?;
         let row = row?;
-        let mut bytes = Vec::new();
+        let (mut bytes, mut held) = (Vec::new(), 0);
         let mut keys = Vec::with_capacity(groups.keys.len());
         for key in &groups.keys {
             let value = key.expr.value(&row)?;
+            run.memory.take(value.size())?;
+            held += value.size();
             value.encode(&mut bytes);
             keys.push(value);
         }
@@ -44,6 +46,7 @@ pub(super) fn rows<'r>(run: &Run, rows: Rows<'r>, groups: &'r Groups) -> Result<
                 made.len() - 1
             }
         };
+        run.memory.give(held);
         for (part, (aggregate, _)) in made[place].1.iter_mut().zip(&groups.aggregates) {
             part.add(aggregate, &row, &run.memory)?;
         }

@@ -69,6 +69,7 @@ pub(super) fn count(run: &Run, source: &Source, by: &ByIndex) -> Result<Option<u
 
 fn search(run: &Run, by: &ByIndex) -> Search {
     let left = run
+        .time
         .until
         .saturating_duration_since(std::time::Instant::now());
     Search {

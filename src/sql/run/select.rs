@@ -10,6 +10,7 @@ use super::join::all_hold;
 use super::{Executor, Rows, group, index, join, scan};
 use crate::answer::Datum;
 use crate::context::Run;
+use crate::expr::Expr;
 use crate::plan::{Access, Plan, Reach, Source};
 use crate::refusal::Refusal;
 use crate::value::size_of_row;
@@ -51,6 +52,8 @@ fn counted(plan: &Plan, run: &Run) -> Result<Option<u64>, Refusal> {
             .aggregates
             .iter()
             .all(|(aggregate, _)| is_all_rows(aggregate));
+    // What of a virtual table the caller may not see is in the index too.
+    let counts = counts && !source.table.is_virtual();
     match counts && by.is_exact && plan.filter.is_empty() && plan.having.is_empty() {
         true => index::count(run, source, by),
         false => Ok(None),
@@ -93,7 +96,7 @@ fn read<'r>(
     Ok(filtered(run, found, &source.filter))
 }
 
-fn filtered<'r>(run: &'r Run, mut rows: Rows<'r>, conditions: &'r [crate::expr::Expr]) -> Rows<'r> {
+fn filtered<'r>(run: &'r Run, mut rows: Rows<'r>, conditions: &'r [Expr]) -> Rows<'r> {
     if conditions.is_empty() {
         return rows;
     }
@@ -113,6 +116,21 @@ fn filtered<'r>(run: &'r Run, mut rows: Rows<'r>, conditions: &'r [crate::expr::
             }
         }
     }))
+}
+
+/// The values of a row, counted before each is copied.
+fn held<'p>(
+    run: &Run,
+    of: impl Iterator<Item = &'p Expr>,
+    row: &[Datum],
+) -> Result<Vec<Datum>, Refusal> {
+    run.memory.take(size_of_row(&[]))?;
+    let values = of.map(|one| {
+        let value = one.value(row)?;
+        run.memory.take(value.size())?;
+        Ok(value.into_owned())
+    });
+    values.collect()
 }
 
 /// What is selected of the rows: in order, each once if they are to be distinct, from the offset to the limit.
@@ -135,31 +153,24 @@ fn chosen(plan: &Plan, run: &Run, rows: Rows<'_>) -> Result<Vec<Vec<Datum>>, Ref
     for row in rows {
         run.step()?;
         let row = row?;
-        let values = plan
-            .selected
-            .iter()
-            .map(|one| Ok(one.expr.value(&row)?.into_owned()));
-        let values = values.collect::<Result<Vec<_>, Refusal>>()?;
+        let values = held(run, plan.selected.iter().map(|one| &one.expr), &row)?;
+        let size = size_of_row(&values);
         if plan.is_distinct {
+            run.memory.take(size + 48)?;
             let mut bytes = Vec::new();
             values.iter().for_each(|value| value.encode(&mut bytes));
-            let size = bytes.len() + 48;
             if !seen.insert(bytes) {
+                run.memory.give(2 * size + 48);
                 continue;
             }
-            run.memory.take(size)?;
         }
         passed += 1;
         if !sorts && passed <= plan.offset {
+            run.memory.give(size);
             continue;
         }
-        let mut keys = Vec::new();
-        if sorts {
-            for (key, _) in &plan.order {
-                keys.push(key.value(&row)?.into_owned());
-            }
-        }
-        run.memory.take(size_of_row(&values) + size_of_row(&keys))?;
+        let order = plan.order.iter().filter(|_| sorts);
+        let keys = held(run, order.map(|(key, _)| key), &row)?;
         kept.push((keys, values));
         match end {
             Some(end) if !sorts && passed >= end => break,

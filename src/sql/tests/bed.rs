@@ -12,7 +12,7 @@ use tideline_base::clock::Clock;
 use tideline_base::ids::TableId;
 use tideline_base::metrics::Metrics;
 use tideline_model::{
-    ColumnType, DefinedColumn, KeyColumn, KeyType, NewTable, TableOptions, Throughput,
+    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, TableOptions, Throughput,
 };
 use tideline_search::{Options, Searches};
 use tideline_store::partition::{DropContext, Entry, Options as StoreOptions, Partitions};
@@ -25,7 +25,7 @@ pub(super) struct Bed {
     pub(super) tables: Tables,
     searches: Searches,
     tasks: TaskTracker,
-    sql: Sql,
+    pub(super) sql: Sql,
 }
 
 /// No tables of other layers.
@@ -77,6 +77,20 @@ impl Bed {
 
     /// Makes a table with these columns, the first of which are its key.
     pub(super) async fn create(&self, name: &str, key: usize, columns: &[(&str, ColumnType)]) {
+        self.made(name, key, columns).await.unwrap();
+    }
+
+    /// Tries to make a table.
+    pub(super) async fn try_create(&self, name: &str) -> Result<(), Error> {
+        self.made(name, 1, &[("k", ColumnType::Integer)]).await
+    }
+
+    async fn made(
+        &self,
+        name: &str,
+        key: usize,
+        columns: &[(&str, ColumnType)],
+    ) -> Result<(), Error> {
         let of_key = |(name, kind): &(&str, ColumnType)| KeyColumn {
             name: (*name).to_owned(),
             kind: match kind {
@@ -100,7 +114,7 @@ impl Bed {
             stream: None,
             local_transactions: false,
         };
-        self.tables.create(table).await.unwrap();
+        self.tables.create(table).await
     }
 
     pub(super) async fn run(&self, statement: &str) -> Result<Answer, Refusal> {

@@ -3,5 +3,6 @@
 //! Owns: the list of them. Must not: need a server.
 
 mod bed;
+mod bounds;
 mod random;
 mod statements;

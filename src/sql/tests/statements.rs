@@ -12,7 +12,7 @@ use super::bed::Bed;
 use crate::{ColumnKind, Door, Need, Refusal};
 
 /// A table of people and one of what they bought.
-async fn filled(bed: &Bed) {
+pub(super) async fn filled(bed: &Bed) {
     let columns = [
         ("town", Text),
         ("n", Integer),
@@ -288,7 +288,7 @@ async fn writes_and_mappings() {
     bed.close().await;
 }
 
-fn field(name: &str, kind: FieldType) -> Field {
+pub(super) fn field(name: &str, kind: FieldType) -> Field {
     Field {
         name: name.to_owned(),
         kind,

@@ -9,6 +9,7 @@ use super::{Function, function, text};
 use crate::answer::ColumnKind::String as Text;
 use crate::answer::Datum;
 use crate::refusal::Refusal;
+use crate::work;
 
 pub(super) const ALL: &[Function] = &[
     function("json_extract", 2..=2, Text, |values| {
@@ -39,6 +40,9 @@ fn extracted(values: &[Datum]) -> Result<Option<Value>, Refusal> {
     let Some(steps) = steps(&path) else {
         return Refusal::invalid(format!("Invalid JSON path expression {path}"));
     };
+    // A list of numbers takes so many times what its text does.
+    let held = values[0].size().saturating_mul(16);
+    work::made(held)?;
     let Ok(mut value) = serde_json::from_str::<Value>(&text(values, 0)) else {
         return Ok(None);
     };

@@ -27,7 +27,7 @@ pub(crate) struct Function {
 /// The type of what a function gives.
 enum Gives {
     Kind(ColumnKind),
-    /// An integer of integers, else a double.
+    /// An integer of an integer, which comes first, else a double.
     Number,
     /// What all arguments have in common.
     Common,
@@ -128,13 +128,20 @@ pub(crate) fn compiled(name: &str, arguments: Vec<Typed>) -> Result<Typed, Refus
     let (kind, arguments) = match function.gives {
         Gives::Kind(kind) => (Some(kind), arguments),
         Gives::Number => {
-            let is_whole = matches!(common, Some(ColumnKind::Long | ColumnKind::Boolean));
-            let kind = if is_whole {
-                ColumnKind::Long
-            } else {
-                ColumnKind::Double
-            };
-            (common.map(|_| kind), arguments)
+            let mut arguments = arguments.into_iter();
+            let number = arguments.next().map_or_else(
+                || Refusal::invalid(format!("{name} has a number")),
+                |number| match number.kind {
+                    Some(ColumnKind::Long | ColumnKind::Boolean) => {
+                        number.cast(Some(ColumnKind::Long))
+                    }
+                    _ => number.cast(Some(ColumnKind::Double)),
+                },
+            )?;
+            (
+                number.kind,
+                std::iter::once(number).chain(arguments).collect(),
+            )
         }
         Gives::Common => {
             let cast = arguments.into_iter().map(|one| one.cast(common));

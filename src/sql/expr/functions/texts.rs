@@ -8,9 +8,7 @@ use crate::answer::Datum;
 use crate::refusal::Refusal;
 
 pub(super) const ALL: &[Function] = &[
-    function("concat", 1..=MANY, Text, |values| {
-        made(values.iter().filter_map(Datum::text).collect())
-    }),
+    function("concat", 1..=MANY, Text, |values| together(values, "")),
     Function {
         takes_null: true,
         ..function("concat_ws", 2..=MANY, Text, joined)
@@ -75,8 +73,22 @@ fn joined(values: &[Datum]) -> Result<Datum, Refusal> {
     if values[0].is_null() {
         return Ok(Datum::Null);
     }
-    let texts: Vec<String> = values[1..].iter().filter_map(Datum::text).collect();
-    made(texts.join(&text(values, 0)))
+    together(&values[1..], &text(values, 0))
+}
+
+/// Texts one behind the other; too long a one ends at the value that makes it so.
+fn together(values: &[Datum], between: &str) -> Result<Datum, Refusal> {
+    let mut whole = String::new();
+    for (at, text) in values.iter().filter_map(Datum::text).enumerate() {
+        if at > 0 {
+            whole.push_str(between);
+        }
+        whole.push_str(&text);
+        if whole.len() > super::TEXT_BYTES_MAX {
+            break;
+        }
+    }
+    made(whole)
 }
 
 /// From 1; from the end below 0.
