@@ -473,7 +473,7 @@ async fn what_cannot_be_done_is_refused_by_its_name() {
         "select n from people where count(*) > 1",
         "select n from people p join people q on p.n = q.n",
         "select 9223372036854775807 + 1",
-        "select substring('a')",
+        "select lower()",
         "select n from people limit n",
         "select n from people order by 2",
         "select * ",
