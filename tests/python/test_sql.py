@@ -309,11 +309,12 @@ def test_the_command(server, native):
     assert works(server, "sql", input=f"SELECT i FROM {name} WHERE k = 'a'")[0]["rows"] == [[5]]
     # None is done behind one that was refused; the line is that of the input, then that of the statement.
     broken = f"SELECT 1;\n\nSELECT k\nFROM {name} WHERE (;\nINSERT INTO {name} (k) VALUES ('z');\n"
-    done = fails(server, 1, "sql", input=broken)
+    done = tideline(server, "sql", input=broken)
+    assert done.returncode == 1, done
     assert json.loads(done.out.splitlines()[0])["rows"] == [[1]] and len(done.out.splitlines()) == 1
     assert "the statement of line 3" in done.told and "line 2" in done.told, done.told
     assert rows(native, f"SELECT k FROM {name} WHERE k = 'z'") == []
-    assert "table_not_found" in fails(server, 1, "sql", "SELECT * FROM nowhere").told
+    assert "table_not_found" in fails(server, 1, "sql", "SELECT * FROM nowhere")
     assert tideline(server, "sql", input="").returncode == 0
 
 
