@@ -310,9 +310,44 @@ def test_the_command(server, native):
     # None is done behind one that was refused; the line is that of the input, then that of the statement.
     broken = f"SELECT 1;\n\nSELECT k\nFROM {name} WHERE (;\nINSERT INTO {name} (k) VALUES ('z');\n"
     done = tideline(server, "sql", input=broken)
-    assert done.returncode == 1
+    assert done.returncode == 1, done
     assert json.loads(done.out.splitlines()[0])["rows"] == [[1]] and len(done.out.splitlines()) == 1
     assert "the statement of line 3" in done.told and "line 2" in done.told, done.told
     assert rows(native, f"SELECT k FROM {name} WHERE k = 'z'") == []
     assert "table_not_found" in fails(server, 1, "sql", "SELECT * FROM nowhere")
     assert tideline(server, "sql", input="").returncode == 0
+
+
+# Statements that are small and ask for much.
+
+
+def text_of_4_mb():
+    """A call that makes a text of 4 MB."""
+    return f"REPLACE('{'a' * 1000}', 'a', '{'b' * 4000}')"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 1 FROM {table} WHERE n" + " BETWEEN 0 AND 1" * 40,
+        "SELECT " + "NULLIF(" * 28 + "n" + ", 9)" * 28 + " FROM {table}",
+        "SELECT " + "IF(1, CASE " * 28 + "n" + " WHEN 1 THEN 1 WHEN 2 THEN 2 END, 0)" * 28 + " FROM {table}",
+        f"SELECT {text_of_4_mb()} AS a FROM {{table}} HAVING a IN ({', '.join('a' * 1_900)})",
+        f"SELECT {text_of_4_mb()} AS a FROM {{table}} ORDER BY {', '.join('a' * 1_900)}",
+        f"SELECT CASE {text_of_4_mb()}{' WHEN 1 THEN 1' * 300} END",
+        f"SELECT CONCAT({', '.join([text_of_4_mb()] * 50)})",
+        "SELECT 1" + " + 1" * 20_000,
+        "SELECT 1" + " + 1" * 1_900 + " AS a",
+        "SELECT 1" + " + 1" * 1_900,
+        "SELECT n FROM {table} LIMIT 1" + " + 1" * 1_900,
+        "UPDATE {table} SET i = 1" + " + 1" * 1_900 + " WHERE k = 'a' AND n = 1",
+        "EXPLAIN SELECT 1" + " + 1" * 1_900,
+    ],
+)
+def test_small_statements_that_ask_for_much_are_refused(server, native, statement):
+    table = make_table(server, native, {"i": "BIGINT"}, k=STRING, n=INTEGER)
+    native.call("row.put", table=table, key={"k": "a", "n": 1}, columns={"i": 1})
+    with pytest.raises(Refused) as caught:
+        ask(native, statement.format(table=table))
+    assert caught.value.reason in ("invalid_params", "too_large", "overloaded"), caught.value
+    assert rows(native, f"SELECT n FROM {table}") == [[1]]

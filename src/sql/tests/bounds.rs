@@ -35,7 +35,7 @@ async fn parts_and_constants_are_counted_before_they_are_made() {
             " between 0 and 1".repeat(40)
         ),
         nested("nullif", ", 9"),
-        nested("case ", " when 1 then 1 when 2 then 2 end"),
+        nested("if(true, case ", " when 1 then 1 when 2 then 2 end, 0"),
         format!(
             "select {four} as a from people having a in ({})",
             list("a", 1_900)
@@ -93,7 +93,7 @@ async fn a_row_ends_with_the_time_of_its_statement() {
     let folder = tempfile::tempdir().unwrap();
     let bed = Bed::open(folder.path());
     filled(&bed).await;
-    let text = large(4).replace("'b", "'a");
+    let text = large(4).replace('b', "a");
     let pattern = format!("%{}b", "a".repeat(1_000));
     let constant = format!("select {text} like '{pattern}'");
     let of_row = text.replace("'a',", "substring('aa', n, 1),");
