@@ -18,6 +18,7 @@ mod sql;
 mod value;
 mod work;
 mod write;
+mod written;
 
 #[cfg(test)]
 mod tests;

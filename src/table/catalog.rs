@@ -4,14 +4,14 @@
 //! a snapshot holds only what is on disk; a caller that was answered after a change sees it or a later one; while a
 //! change is on its way compaction takes nothing for decided. Must not: check definitions (`model/definition/mod.rs`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
 use tideline_base::ids::{Position, TableId};
-use tideline_model::{Definition, Direction, IndexDefinition, IndexState, Value, ValueRef};
+use tideline_model::{Definition, Direction, Error, IndexDefinition, IndexState, Value, ValueRef};
 use tideline_store::partition::{Partitions, ReadError, Txn, View};
 
 use super::Key;
@@ -22,6 +22,8 @@ use super::schema::Table;
 
 /// Table IDs below this are the server's own; user tables get theirs from here on.
 pub const USER_TABLES_FROM: TableId = TableId(1024);
+/// The most tables.
+pub const TABLES_MAX: usize = 64;
 /// Definitions by name; the empty name holds the next free ID.
 pub(super) const TABLES: TableId = TableId(16);
 
@@ -286,6 +288,33 @@ pub(super) fn take_id(txn: &mut Txn<'_>) -> Result<TableId, ReadError> {
     };
     write(txn, "", NEXT_ID, &Value::Integer(i64::from(next) + 1));
     Ok(TableId(next))
+}
+
+/// Refuses a table or an index more than there may be, and a name that is taken.
+pub(super) fn check_names(txn: &Txn<'_>, table: &Definition) -> Result<(), Error> {
+    let mut tables = all(txn)?;
+    let mapped = tables.iter().flat_map(|of| {
+        let mappings = of.mappings.iter().map(|mapping| &mapping.name);
+        mappings.filter(|name| **name != of.name)
+    });
+    let mapped: BTreeSet<&String> = mapped.collect();
+    if table.names().any(|name| mapped.contains(name)) {
+        return Err(Error::TableExists);
+    }
+    tables.retain(|other| other.name != table.name);
+    if find(txn, &table.name)?.is_some_and(|known| known.id != table.id) {
+        return Err(Error::TableExists);
+    }
+    let others = tables.iter().flat_map(Definition::names);
+    let names: Vec<&String> = table.names().chain(others).collect();
+    if names.len() > TABLES_MAX {
+        return Err(Error::TableQuota(TABLES_MAX));
+    }
+    let mut seen = BTreeSet::new();
+    match names.into_iter().all(|name| seen.insert(name)) {
+        true => Ok(()),
+        false => Err(Error::TableExists),
+    }
 }
 
 /// Writes a definition.

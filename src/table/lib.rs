@@ -33,7 +33,7 @@ pub use access::{
     scan_all, scan_behind,
 };
 pub use batch::Answers;
-pub use catalog::{Catalog, USER_TABLES_FROM};
+pub use catalog::{Catalog, TABLES_MAX, USER_TABLES_FROM};
 pub use format::change::{Action, Change};
 pub use format::columns::{Stored, cell_bytes, number, number_in, push_other, version_of};
 pub use format::key::{Key, split_key};
@@ -52,7 +52,7 @@ pub use stream::{
     CHANGES_MAX, Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, PageBounds, Place, Places,
     Scope, Shard, ShardId, ShardIterator, ShardPage, TablePage, WEBHOOK, in_turn,
 };
-pub use tables::{TABLES_MAX, Tables};
+pub use tables::Tables;
 /// All that `timeline` and `people`, in the crate above, know of the store: a view, a transaction, a committed batch
 /// and what belongs to these.
 pub use tideline_store::partition::{

@@ -3,7 +3,7 @@
 //! Owns: [`Tables`]. Promises: a write is answered when it is on disk, a change of a table when all calls go by it;
 //! a read shows everything that was answered before it was called. Must not: know a wire.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -25,9 +25,6 @@ use super::search::Needs;
 use super::stream::Index;
 use super::transaction::Transactions;
 use super::write::{Checked, Written};
-
-/// The most tables.
-pub const TABLES_MAX: usize = 64;
 
 /// All tables of a data directory. Cheap to clone.
 #[derive(Clone)]
@@ -135,7 +132,7 @@ impl Tables {
                     state: IndexState::Complete,
                 });
             }
-            check_names(txn, &table)?;
+            catalog::check_names(txn, &table)?;
             table.check_indexes()?;
             Ok(catalog::store(txn, &table)?)
         })
@@ -374,33 +371,6 @@ impl Tables {
 
     pub(super) fn now_ms(&self) -> i64 {
         self.inner.clock.now_ms().cast_signed()
-    }
-}
-
-/// Refuses a table or an index more than there may be, and a name that is taken.
-pub(super) fn check_names(txn: &Txn<'_>, table: &Definition) -> Result<(), Error> {
-    let mut all = catalog::all(txn)?;
-    let mapped = all.iter().flat_map(|of| {
-        let mappings = of.mappings.iter().map(|mapping| &mapping.name);
-        mappings.filter(|name| **name != of.name)
-    });
-    let mapped: BTreeSet<&String> = mapped.collect();
-    if table.names().any(|name| mapped.contains(name)) {
-        return Err(Error::TableExists);
-    }
-    all.retain(|other| other.name != table.name);
-    if catalog::find(txn, &table.name)?.is_some_and(|known| known.id != table.id) {
-        return Err(Error::TableExists);
-    }
-    let others = all.iter().flat_map(Definition::names);
-    let names: Vec<&String> = table.names().chain(others).collect();
-    if names.len() > TABLES_MAX {
-        return Err(Error::TableQuota(TABLES_MAX));
-    }
-    let mut seen = BTreeSet::new();
-    match names.into_iter().all(|name| seen.insert(name)) {
-        true => Ok(()),
-        false => Err(Error::TableExists),
     }
 }
 

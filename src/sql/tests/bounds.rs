@@ -1,4 +1,6 @@
 //! Statements that are small and ask for much, and clauses that would be passed over.
+//!
+//! Owns: these. Promises: none takes long where it is refused as it should be. Must not: need a server.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,6 @@
 //! One statement after the other, each with what it answers.
+//!
+//! Owns: that list. Promises: each answer is written out. Must not: need a server.
 
 use std::sync::Arc;
 

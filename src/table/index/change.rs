@@ -7,7 +7,8 @@ use tideline_base::ids::TableId;
 use tideline_model::{Error, IndexDefinition, IndexMeta, IndexState};
 
 use crate::catalog;
-use crate::tables::{Tables, check_names};
+use crate::catalog::check_names;
+use crate::tables::Tables;
 
 impl Tables {
     /// Makes an index of a table; with `of_all` also of the rows that are there, which are brought in from then on.
