@@ -14,7 +14,7 @@ use tideline_model::{
 };
 use tideline_table::Table;
 
-use crate::answer::{Answer, Datum, StatementKind};
+use crate::answer::{Answer, StatementKind};
 use crate::context::Run;
 use crate::door::Need;
 use crate::plan::{Mapped, find, last_name, table};
@@ -193,7 +193,7 @@ pub(crate) fn update(run: &Run, update: &ast::Update) -> Result<Answer, Refusal>
             return Refusal::invalid(format!("Column '{}' specified twice", column.name));
         }
         let name = column.name.clone();
-        if let Some(by) = increment(run, &mapped, column, &assignment.value)? {
+        if let Some(by) = increment(run, column, &assignment.value)? {
             changes.push(CellChange::Increment { name, by });
             continue;
         }

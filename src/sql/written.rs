@@ -92,7 +92,6 @@ pub(crate) fn whole_key(
 /// `c = c + 1` and `c = c - 1` of an integer.
 pub(crate) fn increment(
     run: &Run,
-    mapped: &Mapped,
     column: &MappedColumn,
     tree: &ast::Expr,
 ) -> Result<Option<i64>, Refusal> {
