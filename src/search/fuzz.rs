@@ -11,23 +11,6 @@ use crate::index::layout::Layout;
 /// Decoders by name.
 pub const TARGETS: &[Decoder] = &[("search_objects", objects), ("search_vector", vector)];
 
-fn field(name: &str, kind: FieldType) -> Field {
-    Field {
-        name: name.to_owned(),
-        kind,
-        index: true,
-        sorts: None,
-        store: None,
-        is_array: false,
-        analyzer: None,
-        source: None,
-        date_formats: Vec::new(),
-        highlights: None,
-        vector: None,
-        fields: Vec::new(),
-    }
-}
-
 /// The document of a row with this value in a field.
 fn indexed(of: Field, value: Value) {
     let schema = SearchSchema {
@@ -60,18 +43,18 @@ fn objects(input: &[u8]) {
         ("d", FieldType::Double),
         ("g", FieldType::GeoPoint),
     ];
-    let mut fields: Vec<Field> = kinds.map(|(name, kind)| field(name, kind)).into();
+    let mut fields: Vec<Field> = kinds.map(|(name, kind)| Field::new(name, kind)).into();
     fields.push(Field {
         is_array: true,
-        ..field("l", FieldType::Long)
+        ..Field::new("l", FieldType::Long)
     });
     fields.push(Field {
         fields: fields.clone(),
-        ..field("o", FieldType::Nested)
+        ..Field::new("o", FieldType::Nested)
     });
     let nested = Field {
         fields,
-        ..field("a", FieldType::Nested)
+        ..Field::new("a", FieldType::Nested)
     };
     indexed(nested, Value::String(text.to_owned()));
 }
@@ -86,7 +69,7 @@ fn vector(input: &[u8]) {
             dimension: usize::from(*dimension),
             metric: Metric::Cosine,
         }),
-        ..field("a", FieldType::Vector)
+        ..Field::new("a", FieldType::Vector)
     };
     indexed(of.clone(), Value::Binary(input.to_vec().into()));
     if let Ok(text) = std::str::from_utf8(input) {

@@ -180,6 +180,25 @@ const PIECE_MAX: usize = 100;
 const FORMATS_MAX: usize = 10;
 
 impl Field {
+    /// A field of a column's name that can be searched, and has all else as it is where nothing is said of it.
+    #[must_use]
+    pub fn new(name: &str, kind: FieldType) -> Field {
+        Field {
+            name: name.to_owned(),
+            kind,
+            index: true,
+            sorts: None,
+            store: None,
+            is_array: false,
+            analyzer: None,
+            source: None,
+            date_formats: Vec::new(),
+            highlights: None,
+            vector: None,
+            fields: Vec::new(),
+        }
+    }
+
     /// The column whose values it has.
     #[must_use]
     pub fn column(&self) -> &str {

@@ -50,7 +50,7 @@ pub fn message_index(names: &[String]) -> SearchIndex {
     }
     let id = (number | IDS_FROM) & !1;
     let names = sorted.into_iter();
-    let names = names.map(|name| field(name, FieldType::Keyword));
+    let names = names.map(|name| Field::new(name, FieldType::Keyword));
     index(id, MESSAGE_INDEX, names.collect())
 }
 
@@ -67,14 +67,14 @@ fn index(id: u32, name: &str, names: Vec<Field>) -> SearchIndex {
     let values = Field {
         is_array: true,
         fields: names,
-        ..field(fields::WHERE, FieldType::Keyword)
+        ..Field::new(fields::WHERE, FieldType::Keyword)
     };
     let fields = vec![
-        field(fields::WORDS, FieldType::Text),
-        field(fields::TIMELINE, FieldType::Keyword),
-        field(fields::SEQUENCE, FieldType::Long),
-        field(fields::SENDER, FieldType::Keyword),
-        field(fields::EXPIRES, FieldType::Long),
+        Field::new(fields::WORDS, FieldType::Text),
+        Field::new(fields::TIMELINE, FieldType::Keyword),
+        Field::new(fields::SEQUENCE, FieldType::Long),
+        Field::new(fields::SENDER, FieldType::Keyword),
+        Field::new(fields::EXPIRES, FieldType::Long),
         values,
     ];
     SearchIndex {
@@ -86,23 +86,6 @@ fn index(id: u32, name: &str, names: Vec<Field>) -> SearchIndex {
         },
         time_to_live_s: -1,
         created_us: 0,
-    }
-}
-
-fn field(name: &str, kind: FieldType) -> Field {
-    Field {
-        name: name.to_owned(),
-        kind,
-        index: true,
-        sorts: None,
-        store: None,
-        is_array: false,
-        analyzer: None,
-        source: None,
-        date_formats: Vec::new(),
-        highlights: None,
-        vector: None,
-        fields: Vec::new(),
     }
 }
 

@@ -262,18 +262,8 @@ pub(super) fn key_of(row: &FoundRow) -> (String, i64) {
 
 pub(crate) fn field(name: &str, kind: FieldType) -> Field {
     Field {
-        name: name.to_owned(),
-        kind,
-        index: true,
-        sorts: None,
-        store: None,
-        is_array: false,
         analyzer: (kind == FieldType::Text).then(Analyzer::default),
-        source: None,
-        date_formats: Vec::new(),
-        highlights: None,
-        vector: None,
-        fields: Vec::new(),
+        ..Field::new(name, kind)
     }
 }
 

@@ -288,18 +288,9 @@ async fn writes_and_mappings() {
 
 pub(super) fn field(name: &str, kind: FieldType) -> Field {
     Field {
-        name: name.to_owned(),
-        kind,
-        index: true,
-        sorts: None,
-        store: None,
         is_array: name == "tags",
         analyzer: (kind == FieldType::Text).then(Analyzer::default),
-        source: None,
-        date_formats: Vec::new(),
-        highlights: None,
-        vector: None,
-        fields: Vec::new(),
+        ..Field::new(name, kind)
     }
 }
 
