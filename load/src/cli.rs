@@ -16,7 +16,7 @@ use crate::profile::{
 };
 use crate::recording;
 use crate::run::scenario;
-use crate::{answers, growth, people, people_bench, table};
+use crate::{answers, growth, people, people_bench, search, table};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
@@ -44,6 +44,8 @@ pub enum Command {
     Chat(Flags<room::Chat>),
     /// Answers that grow token by token, with viewers: deliveries and their latency, each token checked everywhere
     Answers(Flags<answers::Answers>),
+    /// Messages found by their words: how fast an index is made, how long a search takes, every hit checked
+    Search(Flags<search::Search>),
     /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them
     Slow(Flags<slow::Slow>),
     /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there
@@ -86,6 +88,7 @@ impl Command {
             Command::Mixed(args) => ("mixed", args),
             Command::Chat(args) => ("chat", args),
             Command::Answers(args) => ("answers", args),
+            Command::Search(args) => ("search", args),
             Command::Slow(args) => ("slow", args),
             Command::Storm(args) => ("storm", args),
             Command::Table(args) => ("table", args),

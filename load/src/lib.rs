@@ -21,6 +21,7 @@ pub mod profile;
 pub mod random;
 pub mod recording;
 pub mod run;
+pub mod search;
 pub mod table;
 mod texts;
 pub(crate) mod trial;

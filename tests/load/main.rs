@@ -10,6 +10,7 @@ mod peers;
 mod people;
 mod profiles;
 mod results;
+mod search;
 mod slow;
 mod storm;
 mod table;
