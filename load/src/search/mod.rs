@@ -12,7 +12,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -71,7 +70,10 @@ impl Profile for Search {
         let logs = logs.await??;
         self.fill(run, &logs).await?;
         self.build(run).await?;
-        let words = Rc::new(Words::new(logs.iter().flat_map(|log| &log.lines))?);
+        let lines: usize = logs.iter().map(|log| log.lines.len()).sum();
+        let stored = |log: &'_ Log| self.share(0, lines as u64, log.lines.len());
+        let stored = logs.iter().flat_map(|log| &log.lines[..stored(log)]);
+        let words = Rc::new(Words::new(stored)?);
         let mut searching = Vec::new();
         for kind in Kind::ALL {
             let flow = Flow::by_clock(self.connections, self.rate / 5.0, Gaps::Exponential);
