@@ -4,6 +4,8 @@ Owns: nothing. Promises: `grep` knows nothing of an index: it reads each text wi
 told what a server found.
 """
 
+import gettext
+import os
 import pathlib
 import random
 import re
@@ -13,9 +15,11 @@ from client import until
 SETTINGS = '[search]\nmessages = true\nwhere = ["topic", "n"]\n'
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHAT = ROOT.parent / "shared" / "data" / "ubuntu-irc"
+# The long form: all of the chat, more queries, and as lines of the East the translations (`ja/…/*.mo` and so on) below this folder.
+TRANSLATIONS = os.environ.get("TIDELINE_TRANSLATIONS")
 
 
-def pages(ask, method="message.search", limit=100, patience=200, **params):
+def pages(ask, method="message.search", limit=100, patience=3_000, **params):
     """All pages of a search. `ask` calls a method."""
     answers, after = [], {}
     while len(answers) < patience:
@@ -74,6 +78,18 @@ def lines(count, seed):
         if len(got) >= count:
             break
     return got[:count]
+
+
+def translations(count, seed):
+    """So many texts of the translations, of each language as many as of the others."""
+    rng, got = random.Random(seed), []
+    for language in ("zh_Hans", "ja", "ko"):
+        files = sorted(pathlib.Path(TRANSLATIONS).rglob(f"{language}/LC_MESSAGES/*.mo"))
+        assert files, f"no translations to {language} below {TRANSLATIONS}"
+        texts = {text for path in files for text in gettext.GNUTranslations(path.open("rb"))._catalog.values() if len(text) < 2_000}
+        texts = sorted(text for text in texts if not text.isascii())
+        got += rng.sample(texts, min(count // 3, len(texts)))
+    return got
 
 
 def words(text):

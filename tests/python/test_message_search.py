@@ -10,7 +10,7 @@ import time
 import pytest
 
 from client import Client, Refused, until
-from searching import SETTINGS, caught_up, found, grep, lines, pages, pattern, places, texts, timelines, words
+from searching import SETTINGS, TRANSLATIONS, caught_up, found, grep, lines, pages, pattern, places, texts, timelines, translations, words
 from server import Server
 
 EASTERN = [
@@ -25,6 +25,8 @@ EASTERN = [
     "바다는 넓고 하늘은 높다",
     "版本2.0发布了, see tideline版本notes",
 ]
+if TRANSLATIONS:
+    EASTERN = translations(3_000, 4) + EASTERN
 CJK = re.compile(r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 
 
@@ -44,12 +46,17 @@ def chat(indexed):
     """A slice of a real chat and some lines of the East in four timelines: what each message says, by its place."""
     corpus = {}
     with Client(indexed) as client:
-        for number, many in enumerate([lines(1_500, 1), lines(1_500, 2), lines(600, 3), EASTERN]):
+        some = [lines(1_500, 1), lines(1_500, 2), lines(600, 3)]
+        if TRANSLATIONS:
+            all_of_it = lines(1 << 30, 1)
+            some = [all_of_it[first::3] for first in range(3)]
+        for number, many in enumerate([*some, EASTERN]):
             timeline = f"chat/{number}"
             for first in range(0, len(many), 100):
                 batch = many[first : first + 100]
                 client.call("message.append_batch", timeline=timeline, messages=[{"entry": {"text": text}} for text in batch])
             corpus.update({(timeline, at): text for at, text in enumerate(many, 1)})
+        caught_up(client.call)
     return corpus
 
 
@@ -70,7 +77,7 @@ def samples(corpus, count, seed, least=3):
     """Lines with so many words at least, of which nothing is the query language's."""
     rng = random.Random(seed)
     fitting = sorted(text for text in set(corpus.values()) if len(words(text)) >= least and text.isascii())
-    return rng, rng.sample(fitting, count)
+    return rng, rng.sample(fitting, 200 if TRANSLATIONS else count)
 
 
 def in_chat(ask, query, **params):
@@ -145,8 +152,9 @@ def test_a_line_as_it_stands_finds_itself(chat, ask):
 
 def test_parts_of_eastern_lines_find_what_grep_finds(chat, ask):
     rng = random.Random(17)
-    for run in [match.group() for text in EASTERN for match in CJK.finditer(text)]:
-        for _ in range(6):
+    runs = [match.group() for text in EASTERN for match in CJK.finditer(text)]
+    for run in rng.sample(runs, 200) if TRANSLATIONS else runs:
+        for _ in range(1 if TRANSLATIONS else 6):
             first = rng.randrange(len(run))
             part = run[first : first + rng.randint(1, 6)]
             expected = {place for place, text in chat.items() if part in text}
@@ -154,7 +162,7 @@ def test_parts_of_eastern_lines_find_what_grep_finds(chat, ask):
             assert in_chat(ask, f'"{part}"') == expected
     # The other order is another text.
     assert in_chat(ask, "口港") == set() and in_chat(ask, "港 口") >= in_chat(ask, "港口")
-    assert in_chat(ask, "版本 notes -港口") == {("chat/3", 10)}
+    assert in_chat(ask, "版本 notes -港口") == {("chat/3", len(EASTERN))}
 
 
 def test_every_text_of_an_entry_is_found(ask, name):
