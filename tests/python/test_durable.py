@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import random
+import signal
 import threading
 import time
 
@@ -377,7 +378,7 @@ def produce(server, path, kills):
                 server.start()
     # What was answered last may have been taken before a kill: repeats of all are known.
     timer.join()
-    server.start()
+    server.restart(signal.SIGKILL)
     again = [server.http("POST", path, b"again", {**TEXT, **by("p", 3, seq)})[0] for seq in range(60)]
     assert again == [204] * 60
     assert server.get(path)[2].decode() == "".join(f"{seq}," for seq in range(60))
