@@ -12,6 +12,9 @@ import socket
 import subprocess
 import time
 
+#: A directory is copied by some tests, and by default 256 MiB of it are empty.
+RESERVE = str(4 << 20)
+
 
 def free_port():
     with socket.socket() as probe:
@@ -50,6 +53,7 @@ class Server:
             file.write(self.config)
 
     def start(self):
+        assert self.process is None or self.process.poll() is not None, "it runs"
         command = [self.binary, "serve", "--data", self.data, "--listen", f"{self.listen}:{self.port}"]
         if self.config is not None:
             self.write_config()
@@ -60,7 +64,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **self.environment},
+                env={"TIDELINE_RESERVE_BYTES": RESERVE, **os.environ, **self.environment},
             )
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:

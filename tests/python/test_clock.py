@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -95,7 +96,7 @@ class Callers:
                     began = time.monotonic()
                     call(client, timeline)
                     self.longest = max(self.longest, time.monotonic() - began)
-                    time.sleep(0.01)
+                    time.sleep(0.05)
         except Exception as error:
             self.failed.append(f"{timeline}: {error!r}")
 
@@ -190,27 +191,50 @@ def set_back(client, server, to, number):
     assert not has(client, soon)
 
 
-def test_steps_of_the_clock_stop_nothing(stepped):
-    with Client(stepped) as client, Callers(stepped) as callers:
+def by_steps(server, steps):
+    """The clock is set again and again; each step is looked at until it is followed."""
+    with Client(server) as client, Callers(server) as callers:
         until(lambda: has(client, "w-0"))
-        number = 0
-        for step in [2 * HOUR, YEARS, -2 * HOUR, -YEARS]:
-            for to in [step, 0]:
-                number += 1
-                callers.rest()
-                if to > stepped.offset:
-                    jump_forward(client, callers, stepped, to, number)
-                else:
-                    set_back(client, stepped, to, number)
-                callers.check(f"a step to {to} s")
+        for number, to in enumerate(steps):
+            callers.rest()
+            if to > server.offset:
+                jump_forward(client, callers, server, to, number)
+            else:
+                set_back(client, server, to, number)
+            callers.check(f"a step to {to} s")
+
+
+def by_small_steps(server):
+    with Client(server) as client, Callers(server) as callers:
+        until(lambda: has(client, "w-0"))
+        callers.rest()
         for small in [1, -1, 5, 30, -20, 35, 10, -40, 3, 0]:
             schedule(client, f"small{small}", 1)
-            stepped.set(small)
+            server.set(small)
             followed(client, small)
         until(lambda: all(has(client, f"small{small}") for small in [1, 5, 10]), 60)
         callers.check("small steps")
-    assert stepped.stop() == 0
-    assert "panicked" not in stepped.whole_log()
+
+
+def test_steps_of_the_clock_stop_nothing(tmp_path):
+    """Each on a server of its own, all at once, as they wait for most of their time."""
+    library()  # here, as it may have to be installed
+    walks = [lambda server, step=step: by_steps(server, [step, 0]) for step in [2 * HOUR, YEARS, -2 * HOUR, -YEARS]]
+
+    def walked(number, walk):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        server = Stepped(str(folder)).start()
+        try:
+            walk(server)
+            assert server.stop() == 0
+            assert "panicked" not in server.whole_log()
+        finally:
+            server.kill()
+
+    with ThreadPoolExecutor() as pool:
+        for walk in [pool.submit(walked, *one) for one in enumerate([*walks, by_small_steps])]:
+            walk.result()
 
 
 def test_a_clock_that_stands_still_stops_nothing_but_time(stepped):

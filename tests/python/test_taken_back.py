@@ -312,6 +312,8 @@ class AllConversations(Streaming, Socket):
     is_there = '"more":false'
 
     def calls(self):
+        # What it joins later is followed from then on, so without what was written before.
+        self.conversations()
         return native(("subscribe", {"conversations": True}))
 
 

@@ -11,9 +11,7 @@ use crate::python_bed::Python;
 
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/centrifuge");
 
-#[test]
-fn official_sdks() {
-    let _alone = crate::alone();
+pub(crate) fn official_sdks() {
     let python = Python::with("centrifuge-suite", &format!("{SUITE}/requirements.txt"));
     let folder = format!("{SUITE}/node");
     let node = Node::find(18, "centrifuge-node", &format!("{folder}/requirements.txt"));

@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use crate::node_bed::Node;
 use crate::python_bed::Python;
 
-#[test]
-fn suites_of_the_clients() {
-    let _alone = crate::alone();
+pub(crate) fn suites_of_the_clients() {
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let requirements = format!("{tests}/tablestore/node/requirements.txt");
     let node = Node::find(20, "tablestore-node", &requirements).binary;

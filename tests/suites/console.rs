@@ -53,17 +53,13 @@ fn run(command: &mut Command) {
     println!("{said}");
 }
 
-#[test]
-fn modules() {
-    let _alone = crate::alone();
+pub(crate) fn modules() {
     run(Command::new(node().binary)
         .arg("--test")
         .args(files("console/test", ".test.js")));
 }
 
-#[test]
-fn in_a_browser() {
-    let _alone = crate::alone();
+pub(crate) fn in_a_browser() {
     let Some(browser) = browser() else {
         eprintln!(
             "no Chromium, so nothing of the console is looked at: apt-get install chromium fonts-inter \

@@ -9,9 +9,7 @@ use crate::node_bed::Node;
 
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/durable");
 
-#[test]
-fn conformance() {
-    let _alone = crate::alone();
+pub(crate) fn conformance() {
     let requirements = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/tablestore/node/requirements.txt"

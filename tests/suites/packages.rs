@@ -7,8 +7,6 @@ use crate::python_bed::Python;
 
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packages");
 
-#[test]
-fn files_and_wheel() {
-    let _alone = crate::alone();
+pub(crate) fn files_and_wheel() {
     Python::with("packages-suite", &format!("{SUITE}/short.txt")).run_suite("packages", &[]);
 }

@@ -7,8 +7,7 @@ use std::ffi::OsStr;
 
 use crate::python_bed::Python;
 
-#[test]
-fn python_suite() {
+pub(crate) fn python_suite() {
     let requirements = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/requirements.txt");
     // Whether the binary has what tests/python/test_relay_crash.py breaks.
     let faults = if cfg!(feature = "faults") { "1" } else { "0" };

@@ -12,9 +12,7 @@ use crate::python_bed::Python;
 
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tablestore");
 
-#[test]
-fn official_sdks() {
-    let _alone = crate::alone();
+pub(crate) fn official_sdks() {
     let python = Python::with("tablestore-suite", &format!("{SUITE}/requirements.txt"));
     let folder = format!("{SUITE}/node");
     let node = Node::find(18, "tablestore-node", &format!("{folder}/requirements.txt"));
@@ -34,13 +32,11 @@ fn official_sdks() {
     );
 }
 
-#[test]
-fn llama_index() {
+pub(crate) fn llama_index() {
     if std::env::var_os("TIDELINE_LONG").is_none() {
         eprintln!("LlamaIndex's stores are tried with TIDELINE_LONG=1");
         return;
     }
-    let _alone = crate::alone();
     let requirements = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/llama_index/requirements.txt"

@@ -71,7 +71,7 @@ def test_others_are_answered_and_memory_stays_within_its_bounds(bed, bound, atta
     reaches = bound not in UNREFUSED
     with misused(bed, attack, connections=80):
         began, refusals = time.monotonic(), 0
-        while time.monotonic() < began + (90 if reaches and not refusals else 5):
+        while time.monotonic() < began + (90 if reaches and not refusals else 2):
             others.patiently()
             # What is there already is taken as it is: a write that was begun, a connection that was told to leave.
             assert not bound or held(bed, bound) <= 1.5 * share + 64 or bound == "connections_max"

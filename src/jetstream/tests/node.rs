@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -329,16 +329,26 @@ impl Node {
         kill_process(Pid::from_child(child), signal).expect("it runs");
     }
 
+    /// All that it has printed.
     pub(crate) fn lines(&self) -> Vec<Line> {
-        self.lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.seen().clone()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last line that begins so, without these words.
+    pub(crate) fn last(&self, begins: &str) -> Option<String> {
+        let lines = self.seen();
+        let mut newest = lines.iter().rev();
+        let end = newest.find_map(|line| line.text.strip_prefix(begins));
+        end.map(str::to_owned)
     }
 
     /// How many lines begin so.
     pub(crate) fn count(&self, begins: &str) -> usize {
-        let lines = self.lines();
+        let lines = self.seen();
         let lines = lines.iter().filter(|line| line.text.starts_with(begins));
         lines.count()
     }
@@ -374,7 +384,7 @@ impl Node {
 
     /// Why it stopped.
     pub(crate) fn stopped(&self) -> Option<String> {
-        let lines = self.lines();
+        let lines = self.seen();
         let why = lines
             .iter()
             .find_map(|line| line.text.strip_prefix("stopped "));

@@ -104,12 +104,8 @@ impl Scene {
 
     /// The last position that a node took.
     fn taken(&self, index: usize) -> usize {
-        let lines = self.nodes[index].lines();
-        let took = lines
-            .iter()
-            .rev()
-            .find_map(|line| line.text.strip_prefix("took "));
-        let at = took.and_then(|took| took.split(' ').next());
+        let took = self.nodes[index].last("took ").unwrap_or_default();
+        let at = took.split(' ').next();
         at.and_then(|at| at.parse().ok()).unwrap_or(0)
     }
 

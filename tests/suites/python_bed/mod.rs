@@ -6,6 +6,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// Suites share environments, and begin together.
+static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// An interpreter that has its packages.
 pub(crate) struct Python {
@@ -17,6 +21,7 @@ pub(crate) struct Python {
 impl Python {
     /// The environment `home` with the packages of a requirements file.
     pub(crate) fn with(home: &str, requirements: &str) -> Python {
+        let _alone = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = std::fs::read_to_string(requirements).expect("the requirements are there");
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(home);
         let (venv, target, done) = (home.join("venv"), home.join("packages"), home.join("done"));
@@ -65,22 +70,22 @@ impl Python {
     }
 
     /// Runs the pytest suite of a folder of `tests/`. The modules of `tests/python/` can be imported from any suite.
-    #[allow(clippy::disallowed_macros)] // seen with --nocapture
     pub(crate) fn run_suite(&self, folder: &str, environment: &[(&str, &OsStr)]) {
         let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
         let paths = [self.packages.clone(), Path::new(tests).join("python")];
-        let output = self
-            .command()
-            .args(["-m", "pytest", "--color=no", "--durations=5"])
-            .current_dir(Path::new(tests).join(folder))
-            .env("TIDELINE_BIN", env!("CARGO_BIN_EXE_tideline"))
-            .env(
-                "PYTHONPATH",
-                std::env::join_paths(paths).expect("no colons"),
-            )
-            .envs(environment.iter().copied())
-            .output()
-            .expect("python3 runs");
+        let paths = std::env::join_paths(paths).expect("no colons");
+        let run = |words: &[&str]| {
+            let mut command = self.command();
+            command.args(["-m", "pytest", "--color=no"]).args(words);
+            command.current_dir(Path::new(tests).join(folder));
+            command.env("TIDELINE_BIN", env!("CARGO_BIN_EXE_tideline"));
+            command.env("PYTHONPATH", &paths);
+            command.envs(environment.iter().copied());
+            command.output().expect("python3 runs")
+        };
+        // Compiles the tests, which each worker would do by itself otherwise. What is wrong, the run says, too.
+        run(&["--collect-only", "-n0"]);
+        let output = run(&["--durations=5"]);
         let said = String::from_utf8_lossy(&output.stdout);
         let complained = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -93,7 +98,8 @@ impl Python {
     /// The interpreter, to be told what to run.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.interpreter);
-        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        let compiled = concat!(env!("CARGO_TARGET_TMPDIR"), "/pycache");
+        command.env("PYTHONPYCACHEPREFIX", compiled);
         if !self.packages.as_os_str().is_empty() {
             command.env("PYTHONPATH", &self.packages);
         }
