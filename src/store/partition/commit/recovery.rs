@@ -81,6 +81,7 @@ pub(in super::super) fn start(
         kept: Instant::now(),
         merge_from: Instant::now(),
         full: None,
+        is_told: false,
         failures: 0,
         flushed: None,
         flushed_at: Instant::now(),
