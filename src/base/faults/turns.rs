@@ -1,8 +1,9 @@
 //! A few threads in every order, as far as the points in their code tell orders apart.
 //!
 //! Owns: whose turn it is, and the walk over all orders. Promises: one of the threads runs at a time, from one point
-//! ([`super::point`]) to the next; each order comes once; the one that is wrong is named. Must not: be taken for more: what
-//! processors reorder between two points is not seen. No point may lie under a lock that another thread of the walk takes.
+//! ([`super::point`]) to the next; each order comes once; the one that is wrong is named. Must not: be taken for more:
+//! what processors reorder between two points is not seen. No point may lie under a lock that another thread of the
+//! walk takes.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

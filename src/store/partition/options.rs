@@ -145,8 +145,9 @@ pub enum Purpose {
     /// It adds what was derived from changes: let through where a partition is about to end, because the end waits for
     /// it.
     Derives,
-    /// It derives nothing and only notes how far somebody has come: as [`Purpose::Derives`]. The log can let go then, so it
-    /// is let through on a full disk, too, where it gets the log's room. The reserve is not for it: nothing is trimmed.
+    /// It derives nothing and only notes how far somebody has come: as [`Purpose::Derives`]. The log can let go then,
+    /// so it is let through on a full disk, too, where it gets the log's room. The reserve is not for it: nothing is
+    /// trimmed.
     LetsGo,
     /// It makes room: let through on a full disk, where the reserve is for it.
     MakesRoom,

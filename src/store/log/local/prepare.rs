@@ -68,7 +68,8 @@ pub(super) fn keep_room(segments: &Segments) -> Result<(), Error> {
     Err(Error::io(UNFINISHED, error))
 }
 
-/// Gives the disk back what a log keeps for frames to come, because none will. If a crash undoes it, it can be done again.
+/// Gives the disk back what a log keeps for frames to come, because none will. If a crash undoes it, it can be done
+/// again.
 pub(crate) fn give_up(storage: &dyn Storage) -> Result<(), Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     let is_kept =

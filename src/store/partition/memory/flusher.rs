@@ -238,7 +238,12 @@ impl Flusher {
         } else {
             self.clock.now_ms()
         };
-        let unneeded = self.shared.covered().min(self.shared.hold.above());
+        let covered = self.shared.covered();
+        if is_tight {
+            // Not for more than what goes then: to let go is a write, too.
+            self.shared.hold.ask(covered.min(self.keeper.spared()));
+        }
+        let unneeded = covered.min(self.shared.hold.above());
         let kept = self.keeper.retain(unneeded, now_ms);
         let prepared = self.keeper.prepare();
         let noted = self.keeper.note();

@@ -1,7 +1,7 @@
 //! What a full disk leaves to whom: a log on a disk that has so many bytes and no more.
 //!
-//! Owns: the story of a cursor that let the log go, and so had the image use up the reserve before anything was trimmed.
-//! Promises: deterministic: the log is held, so nothing goes. Must not: repeat the tests of the log's room.
+//! Owns: the story of a cursor that let the log go, and so had the image use up the reserve before anything was
+//! trimmed. Promises: deterministic: the log is held, so nothing goes. Must not: repeat the tests of the log's room.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Every order in which writes meet the end of their partition at the queue.
 //!
-//! Owns: the walk, and its control, a queue that counts a write too late. Promises: the real queue; nobody takes anything out
-//! of it. Must not: judge what is in a write.
+//! Owns: the walk, and its control, a queue that counts a write too late. Promises: the real queue; nobody takes
+//! anything out of it. Must not: judge what is in a write.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,8 +1,8 @@
 //! Every order in which a reader that subscribes and falls asleep meets what is published.
 //!
-//! Owns: the walks, and their controls: a mailbox that looks before it can be woken, a topic that wakes before it knows, a
-//! reader that reads before it watches. Promises: the real topic and mailbox. Must not: know the store; a number stands for
-//! it.
+//! Owns: the walks, and their controls: a mailbox that looks before it can be woken, a topic that wakes before it
+//! knows, a reader that reads before it watches. Promises: the real topic and mailbox. Must not: know the store; a
+//! number stands for it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
