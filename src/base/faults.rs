@@ -4,6 +4,9 @@
 //! Owns: how the variable is read: names between commas, each perhaps with a number, as in `relay_answered:3`.
 //! Promises: without the feature it names nothing. Must not: know the names; those are where they have an effect.
 
+#[cfg(feature = "faults")]
+pub mod turns;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -27,9 +30,19 @@ pub fn named() -> &'static [Named] {
     NAMED.get_or_init(|| read(&std::env::var("TIDELINE_FAULT").unwrap_or_default()))
 }
 
-/// Whether the variable has this name.
+/// Whether the variable has this name, or the walk that this thread is of.
 pub fn is_named(name: &str) -> bool {
+    #[cfg(feature = "faults")]
+    if turns::is_planted(name) {
+        return true;
+    }
     named().iter().any(|one| one.name == name)
+}
+
+/// Here another thread of a walk over all orders goes on, perhaps (`turns`). Elsewhere it is nothing.
+pub fn point() {
+    #[cfg(feature = "faults")]
+    turns::pass();
 }
 
 /// Whether the variable names this point, and this is the arrival that it names.

@@ -56,7 +56,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(super) fn io(file: &str, source: io::Error) -> Error {
+    pub(crate) fn io(file: &str, source: io::Error) -> Error {
         Error::Io {
             file: file.to_owned(),
             source,

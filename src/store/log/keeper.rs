@@ -44,6 +44,12 @@ impl Keeper {
         self.archive.has_room()
     }
 
+    /// Up to here the log could go if nobody needed it: all but its newest piece.
+    pub(crate) fn spared(&self) -> Position {
+        let newest = self.archive.pieces().pop();
+        Position(newest.map_or(0, |(first, _)| first.0.saturating_sub(1)))
+    }
+
     /// Notes about once a second how far the log surely reaches, so that the loss of anything older is noticed at the
     /// next start. Cheap if there is nothing to do; never on the thread that appends.
     pub(crate) fn note(&self) -> Result<(), Error> {

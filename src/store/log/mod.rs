@@ -31,7 +31,7 @@ pub(crate) use frame::FRAME_BYTES_MAX;
 pub use frame::Frame;
 pub(crate) use local::segment::segment_name;
 pub(crate) use local::{LocalStorage, make_with};
-pub(crate) use local::{Opened, Storage, identity, make, verify};
+pub(crate) use local::{Opened, Storage, give_up, identity, make, verify, verify_while};
 
 use frame::Header;
 pub(crate) use keeper::Keeper;

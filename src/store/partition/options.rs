@@ -137,14 +137,18 @@ impl Options {
     }
 }
 
-/// What a write is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a write is for. The later ones get more of what is kept for a full disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// It adds something: refused while the disk is full.
     Adds,
-    /// It makes room: let through on a full disk, where the reserve is for it.
-    MakesRoom,
     /// It adds what was derived from changes: let through where a partition is about to end, because the end waits for
     /// it.
     Derives,
+    /// It derives nothing and only notes how far somebody has come: as [`Purpose::Derives`]. The log can let go then,
+    /// so it is let through on a full disk, too, where it gets the log's room. The reserve is not for it: nothing is
+    /// trimmed.
+    LetsGo,
+    /// It makes room: let through on a full disk, where the reserve is for it.
+    MakesRoom,
 }

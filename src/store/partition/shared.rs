@@ -94,6 +94,7 @@ impl Shared {
             FlushLag::None | FlushLag::Slow(_) => {}
             // Runs that pile up for want of room go only after something was trimmed.
             _ if purpose == Purpose::MakesRoom => self.reserve.set_making_room(true),
+            _ if purpose == Purpose::LetsGo => {}
             FlushLag::Busy => return Err(self.busy(COMPACTION)),
             FlushLag::Full => {
                 self.metrics.all.refused(DISK_SPACE, 1);
@@ -108,8 +109,10 @@ impl Shared {
     }
 
     /// What is kept for making room is used from this position on: until there is as much again nothing else is let in.
-    pub(super) fn make_room(&self, position: Position) {
-        self.reserve.set_making_room(true);
+    pub(super) fn make_room(&self, position: Position, purpose: Purpose) {
+        if purpose == Purpose::MakesRoom {
+            self.reserve.set_making_room(true);
+        }
         self.reserve.set_log_full();
         self.hold.ask(position);
         self.flush_lag.set(FlushLag::Full);

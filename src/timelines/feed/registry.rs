@@ -18,6 +18,7 @@ use super::topic::grown::GrownTotal;
 use super::topic::readers::Moved;
 use super::topic::{Applied, Topic};
 use crate::timeline::{Growth, MemberChange, Standing, TimelineEvent, Timelines};
+use tideline_base::faults::{is_named, point};
 use tideline_base::metrics::Metrics;
 
 /// Topics by name, in shards so that sessions and followers seldom meet.
@@ -255,7 +256,13 @@ const NO_FLOOR: u64 = u64::MAX - 1;
 /// groups are added to the budget before the watchers are woken, and while none of the topic's locks is held, because
 /// the budget locks each topic that loses a group to it.
 pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> (usize, Due) {
+    if is_named("wakes_first") {
+        topic.watchers.wake();
+        point();
+        return (0, topic.apply(event, Instant::now()).due);
+    }
     let Applied { added, due, held } = topic.apply(event, Instant::now());
+    point();
     for fresh in &added {
         budget.add(topic, fresh);
     }

@@ -187,9 +187,8 @@ impl Step {
         let checks = self.faults.broken != Some(Broken::NoCheck);
         #[cfg(not(any(test, feature = "faults")))]
         let checks = true;
-        // A cursor alone lets the log go.
         let purpose = match effects.is_empty() {
-            true => Purpose::MakesRoom,
+            true => Purpose::LetsGo,
             false => Purpose::Derives,
         };
         let write = move |txn: &mut Txn<'_>| -> Result<bool, ReadError> {

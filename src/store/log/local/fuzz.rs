@@ -43,6 +43,7 @@ fn segment(input: &[u8]) {
         let changes = frame.changes().map(<[u8]>::len);
         assert!(entries.chain(changes).sum::<usize>() <= FRAME_BYTES_MAX);
         assert!(frame.commit_us() >= frame.commit_ms);
+        Ok(())
     });
     if let Ok(end) = end {
         assert_eq!(end.offset, read as u64);

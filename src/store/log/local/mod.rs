@@ -22,9 +22,10 @@ use std::sync::{Arc, Mutex};
 
 pub(crate) use open::make_with;
 pub(crate) use open::{Opened, identity, make};
+pub(crate) use prepare::give_up;
 pub(crate) use storage::LocalStorage;
 pub(crate) use storage::Storage;
-pub(crate) use verify::verify;
+pub(crate) use verify::{verify, verify_while};
 
 pub(super) use open::open;
 pub(super) use storage::File;

@@ -196,6 +196,7 @@ fn scan_from(
         if rewrites.len() > 2 {
             rewrites.pop_front();
         }
+        Ok(())
     })?;
     Ok((end, last, rewrites.into()))
 }

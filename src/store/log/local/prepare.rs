@@ -7,8 +7,8 @@
 use std::io;
 
 use super::super::error::Error;
-use super::segment::zeros_name;
-use super::segments::Segments;
+use super::segment::{is_spare_name, zeros_name};
+use super::segments::{ROOM, Segments};
 use super::storage::Storage;
 use tideline_base::disk;
 
@@ -66,6 +66,18 @@ pub(super) fn keep_room(segments: &Segments) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::io(UNFINISHED, error))
+}
+
+/// Gives the disk back what a log keeps for frames to come, because none will. If a crash undoes it, it can be done
+/// again.
+pub(crate) fn give_up(storage: &dyn Storage) -> Result<(), Error> {
+    let names = storage.list().map_err(|e| Error::io("directory", e))?;
+    let is_kept =
+        |name: &&String| is_spare_name(name) || [ROOM, UNFINISHED].contains(&name.as_str());
+    for name in names.iter().filter(is_kept) {
+        storage.remove(name).map_err(|e| Error::io(name, e))?;
+    }
+    Ok(())
 }
 
 fn fill(storage: &dyn Storage, bytes: u64) -> io::Result<()> {

@@ -90,12 +90,12 @@ pub(super) struct Found<'a> {
     pub(super) frame: Frame,
 }
 
-/// Walks every frame of `segments`, which must not be empty, in order.
+/// Walks every frame of `segments`, which must not be empty, in order. The first error of `found` ends it.
 pub(super) fn scan(
     storage: &dyn Storage,
     log: HistoryId,
     segments: &[Arc<Segment>],
-    found: &mut dyn FnMut(Found<'_>),
+    found: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,
 ) -> Result<End, Error> {
     let mut chain = Chain::new(log, segments[0].first);
     let mut rest = segments.iter().peekable();
@@ -136,7 +136,7 @@ fn scan_segment(
     cursor: &mut FrameCursor,
     segment: &Arc<Segment>,
     chain: &mut Chain,
-    found: &mut dyn FnMut(Found<'_>),
+    found: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,
 ) -> Result<u64, Error> {
     let mut offset = 0;
     loop {
@@ -157,7 +157,7 @@ fn scan_segment(
             header,
             bytes,
             frame,
-        });
+        })?;
         offset += length;
     }
 }

@@ -40,6 +40,18 @@ pub(crate) fn verify(
     covered: Position,
     each: &mut dyn FnMut(&Frame),
 ) -> Result<LogReport, Error> {
+    verify_while(storage, covered, &mut |frame| {
+        each(frame);
+        Ok(())
+    })
+}
+
+/// The same, until `each` gives an error.
+pub(crate) fn verify_while(
+    storage: &dyn Storage,
+    covered: Position,
+    each: &mut dyn FnMut(&Frame) -> Result<(), Error>,
+) -> Result<LogReport, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     let segments: Vec<Arc<Segment>> = segment_firsts(&names)
         .into_iter()
@@ -79,7 +91,7 @@ pub(crate) fn verify(
         report.frames += 1;
         report.bytes += found.bytes.len() as u64;
         report.last = found.frame.position;
-        each(&found.frame);
+        each(&found.frame)
     })?;
     let needed = covered.max(state.position);
     if report.last < needed {

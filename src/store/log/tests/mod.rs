@@ -10,7 +10,7 @@ mod measure;
 pub(crate) mod memory;
 mod power_cut;
 mod recording;
-mod room;
+pub(crate) mod room;
 
 use std::sync::Arc;
 

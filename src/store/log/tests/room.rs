@@ -12,7 +12,7 @@ use crate::log::local::{File, Storage};
 const DISK_BYTES: u64 = 24_000;
 
 #[derive(Clone)]
-struct SmallDisk(RecordingStorage);
+pub(crate) struct SmallDisk(RecordingStorage);
 
 struct SmallFile {
     file: Arc<dyn File>,
@@ -20,6 +20,10 @@ struct SmallFile {
 }
 
 impl SmallDisk {
+    pub(crate) fn new() -> SmallDisk {
+        SmallDisk(RecordingStorage::new())
+    }
+
     fn room(&self) -> u64 {
         let files = self.0.list().unwrap();
         let bytes = |name: &String| self.0.open(name).unwrap().len().unwrap();
@@ -133,8 +137,7 @@ fn fill(log: &mut Log, bytes: usize) -> u64 {
 fn a_full_log_takes_what_makes_room_and_has_room_again_once_segments_go() {
     // Frames of which a segment has many, few, or one: the last one has some, or none.
     for bytes in [40, 300, 700, 1_300, 1_900] {
-        let disk = SmallDisk(RecordingStorage::new());
-        let storage = Arc::new(disk);
+        let storage = Arc::new(SmallDisk::new());
         let (mut log, _) = Log::open(storage.clone(), options(1_800), Position(0)).unwrap();
         let keeper = log.keeper();
         keeper.keep_room().unwrap();
@@ -158,8 +161,29 @@ fn a_full_log_takes_what_makes_room_and_has_room_again_once_segments_go() {
 }
 
 #[test]
+fn a_log_that_nobody_appends_to_gives_up_its_room_and_its_spares_and_is_read_as_before() {
+    let storage = Arc::new(SmallDisk::new());
+    let (mut log, _) = Log::open(storage.clone(), options(1_800), Position(0)).unwrap();
+    for _ in 0..9 {
+        append(&mut log, 900).unwrap();
+    }
+    log.keeper().retain(log.settled(), u64::MAX).unwrap();
+    log.keeper().keep_room().unwrap();
+    let last = log.settled();
+    log.close().unwrap();
+    let before = storage.room();
+    give_up(&*storage).unwrap();
+    assert!(
+        storage.room() > before + 1_800,
+        "the room, and at least one spare"
+    );
+    let (log, opened) = Log::open(storage, options(1_800), last).unwrap();
+    assert!(log.settled() == last && opened.clean && !log.keeper().has_room());
+}
+
+#[test]
 fn control_without_it_nothing_is_taken() {
-    let storage = Arc::new(SmallDisk(RecordingStorage::new()));
+    let storage = Arc::new(SmallDisk::new());
     let (mut log, _) = Log::open(storage, options(0), Position(0)).unwrap();
     log.keeper().keep_room().unwrap();
     fill(&mut log, 300);

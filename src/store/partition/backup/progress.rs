@@ -88,6 +88,14 @@ impl Progress {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
+    /// Fails if it is to end.
+    pub(super) fn goes_on(&self) -> io::Result<()> {
+        match self.is_cancelled() {
+            true => Err(io::Error::other("cancelled")),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn enter(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
@@ -131,9 +139,7 @@ impl Progress {
             *next
         };
         loop {
-            if self.is_cancelled() {
-                return Err(io::Error::other("cancelled"));
-            }
+            self.goes_on()?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());

@@ -367,7 +367,7 @@ impl Taking<'_> {
         let rules = Arc::clone(&self.partitions.inner.rules);
         let inspection = Inspection::open(&self.to.join(BACKUP_DATA), rules)?;
         for id in &self.copied {
-            inspection.check(*id)?;
+            inspection.check(*id, &|| self.progress.goes_on())?;
         }
         Ok(())
     }

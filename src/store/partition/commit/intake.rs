@@ -30,7 +30,7 @@ impl Intake {
     pub(in super::super) fn admit(&self, purpose: Purpose) -> Result<(), StoreError> {
         match self.0.load(Ordering::SeqCst) {
             0 => Ok(()),
-            1 if purpose == Purpose::Derives => Ok(()),
+            1 if matches!(purpose, Purpose::Derives | Purpose::LetsGo) => Ok(()),
             CLOSED => Err(StoreError::ShuttingDown),
             // Soon another partition owns its keys, or this one opens again: a repeated write will find out.
             _ => Err(StoreError::Busy),
@@ -59,11 +59,16 @@ mod tests {
     fn an_intake_lets_in_what_it_is_open_for() {
         let intake = Intake::default();
         let lets_in = |purpose| intake.admit(purpose).is_ok();
-        let all = [Purpose::Adds, Purpose::MakesRoom, Purpose::Derives];
+        let all = [
+            Purpose::Adds,
+            Purpose::MakesRoom,
+            Purpose::Derives,
+            Purpose::LetsGo,
+        ];
         for (opening, expected) in [
-            (Opening::Derives, [false, false, true]),
-            (Opening::Sealed, [false; 3]),
-            (Opening::Open, [true; 3]),
+            (Opening::Derives, [false, false, true, true]),
+            (Opening::Sealed, [false; 4]),
+            (Opening::Open, [true; 4]),
         ] {
             intake.set(opening);
             assert_eq!(all.map(lets_in), expected, "{opening:?}");

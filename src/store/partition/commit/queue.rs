@@ -13,6 +13,7 @@ use super::super::{Purpose, StoreError, SubmitError};
 use super::intake::Intake;
 use super::job::{self, Job};
 use super::txn::Txn;
+use tideline_base::faults::{is_named, point};
 use tideline_base::metrics::{QUEUE_BYTES, QUEUE_JOBS};
 
 /// What goes through the queue.
@@ -80,6 +81,8 @@ impl Queue {
     ) -> Result<(), Refused> {
         let passes = |before: usize, more: usize, max: usize| before == 0 || before + more <= max;
         let closures = job.closures();
+        let early = is_named("queue_counts_late").then(|| self.intake.admit(purpose));
+        point();
         let before = self.closures.fetch_add(closures, Ordering::SeqCst);
         let bytes_before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
         let let_in = if !passes(before, closures, QUEUE_JOBS_MAX) {
@@ -89,8 +92,11 @@ impl Queue {
         } else {
             // The write is counted before it looks at the intake: the thread that shuts it either sees the count and
             // waits for it, or the intake is seen shut here.
-            self.intake.admit(purpose).map_err(Refused::Shut)
+            point();
+            let admitted = early.unwrap_or_else(|| self.intake.admit(purpose));
+            admitted.map_err(Refused::Shut)
         };
+        point();
         let sent = let_in.and_then(|()| {
             let queued = Queued::Job {
                 purpose,

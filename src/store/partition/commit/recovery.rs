@@ -19,7 +19,7 @@ use super::super::memory::flusher::Flusher;
 use super::super::memory::memtable::Memtable;
 use super::super::panics::caught;
 use super::super::shared::Shared;
-use super::super::{OpenError, Options, Rules};
+use super::super::{OpenError, Options, Purpose, Rules};
 use super::disk_reserve::Reserve;
 use super::in_flight::InFlight;
 use super::pending::{BatchLimits, Pending};
@@ -81,6 +81,7 @@ pub(in super::super) fn start(
         kept: Instant::now(),
         merge_from: Instant::now(),
         full: None,
+        is_told: false,
         failures: 0,
         flushed: None,
         flushed_at: Instant::now(),
@@ -106,7 +107,7 @@ pub(in super::super) fn start(
         in_flight: InFlight::new(syncer),
         is_closing: false,
         is_rotating: false,
-        makes_room: false,
+        purpose: Purpose::Adds,
         flusher: wake,
         flushing,
     };

@@ -45,8 +45,8 @@ pub(in super::super) struct Writer {
     pub(in super::super) in_flight: InFlight,
     pub(in super::super) is_closing: bool,
     pub(in super::super) is_rotating: bool,
-    /// The batch that is being filled makes room on a full disk.
-    pub(in super::super) makes_room: bool,
+    /// What the batch that is being filled gets on a full disk: as much as its jobs' last purpose.
+    pub(in super::super) purpose: Purpose,
     pub(in super::super) flusher: SyncSender<Work>,
     pub(in super::super) flushing: JoinHandle<()>,
 }
@@ -129,7 +129,7 @@ impl Writer {
         let base = self.shared.writers_view(self.position);
         let mut next = Some(first);
         let (mut freed, mut closures) = (0, 0);
-        self.makes_room = false;
+        self.purpose = Purpose::Adds;
         while let Some(queued) = next.take() {
             match queued {
                 Queued::Job {
@@ -137,7 +137,7 @@ impl Writer {
                     bytes,
                     mut job,
                 } => {
-                    self.makes_room |= purpose == Purpose::MakesRoom;
+                    self.purpose = self.purpose.max(purpose);
                     freed += bytes;
                     closures += job.closures();
                     self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
@@ -198,13 +198,12 @@ impl Writer {
         // Written with what is kept for it: at first the log's own, then what the image needs, too.
         for is_reserve in [false, true] {
             let is_given = matches!(begun, Err(AppendError::Full(_)))
-                && self.makes_room
                 && match is_reserve {
-                    true => self.shared.reserve.give_back(),
-                    false => self.log.use_room(),
+                    true => self.purpose == Purpose::MakesRoom && self.shared.reserve.give_back(),
+                    false => self.purpose >= Purpose::LetsGo && self.log.use_room(),
                 };
             if is_given {
-                self.shared.make_room(frame.position);
+                self.shared.make_room(frame.position, self.purpose);
                 begun = self.log.begin(&frame);
             }
         }

@@ -5,6 +5,7 @@
 //! what a row means.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -129,8 +130,13 @@ impl Inspection {
     }
 
     /// Opens the image of a partition, of which each part was read when it was copied, and reads its log; the first
-    /// thing that is wrong is an error. Takes little memory, however large they are.
-    pub(in super::super) fn check(&self, id: PartitionId) -> Result<(), OpenError> {
+    /// thing that is wrong is an error, and so is the first of `goes_on`, which is asked at each batch. Takes little
+    /// memory, however large they are.
+    pub(in super::super) fn check(
+        &self,
+        id: PartitionId,
+        goes_on: &dyn Fn() -> io::Result<()>,
+    ) -> Result<(), OpenError> {
         identity::presence(&self.directory, id)?;
         let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
         identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?)?;
@@ -141,7 +147,9 @@ impl Inspection {
         if let Some(text) = wrong {
             return Err(OpenError::Damaged { text });
         }
-        log::verify(&storage, image.covered(), &mut |_| {})?;
+        log::verify_while(&storage, image.covered(), &mut |_| {
+            goes_on().map_err(|error| log::Error::io("directory", error))
+        })?;
         Ok(())
     }
 

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use super::OpenError;
 use super::commit::disk_reserve::RESERVE;
+use crate::log::{self, LocalStorage};
 use lock::{LOCK, lock, lock_to_look};
 use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest, RESTORE_STAGING};
 use map::{Map, Origin};
@@ -206,6 +207,7 @@ impl Directory {
                 true => {
                     remove(&self.image(share.id))?;
                     remove(&folder.join(RESERVE))?;
+                    give_up_room(&self.log(share.id))?;
                 }
             }
         }
@@ -310,6 +312,18 @@ fn remove(path: &Path) -> Result<(), OpenError> {
             Err(OpenError::from_io("remove", path, error))
         }
         _ => Ok(()),
+    }
+}
+
+/// Gives up what the log of a partition that has ended keeps for more of it.
+fn give_up_room(log: &Path) -> Result<(), OpenError> {
+    match LocalStorage::read_only(log) {
+        Ok(storage) => {
+            Ok(log::give_up(&storage).map_err(|error| OpenError::from(error).within(log))?)
+        }
+        // That it is missing is told by who opens it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(OpenError::from_io("open", log, error)),
     }
 }
 

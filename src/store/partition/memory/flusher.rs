@@ -43,6 +43,8 @@ pub(in super::super) struct Flusher {
     pub(in super::super) merge_from: Instant,
     /// Set while there is no room.
     pub(in super::super) full: Option<Full>,
+    /// That writes wait for room was said.
+    pub(in super::super) is_told: bool,
     /// How many steps in a row the system refused without a reason.
     pub(in super::super) failures: u32,
     /// The last flushed memtable, until its memory can be used again.
@@ -156,7 +158,15 @@ impl Flusher {
                 }
                 self.shared.set_idle(!had_work);
                 let image = self.image.pressure();
-                self.shared.flush_lag.set(self.lag(&image, !had_work));
+                let lag = self.lag(&image, !had_work);
+                self.shared.flush_lag.set(lag);
+                let is_full = lag == FlushLag::Full;
+                if is_full && !self.is_told {
+                    tracing::warn!(
+                        "no room on the disk for flushes, merges and trims; writes wait until there is"
+                    );
+                }
+                self.is_told = is_full;
                 if image.level0_runs * 4 > self.options.image.level0_slow_runs * 3 {
                     self.merge_from = Instant::now();
                 }
@@ -228,7 +238,12 @@ impl Flusher {
         } else {
             self.clock.now_ms()
         };
-        let unneeded = self.shared.covered().min(self.shared.hold.above());
+        let covered = self.shared.covered();
+        if is_tight {
+            // Not for more than what goes then: to let go is a write, too.
+            self.shared.hold.ask(covered.min(self.keeper.spared()));
+        }
+        let unneeded = covered.min(self.shared.hold.above());
         let kept = self.keeper.retain(unneeded, now_ms);
         let prepared = self.keeper.prepare();
         let noted = self.keeper.note();

@@ -3,7 +3,11 @@
 //! Owns: one file a subject: against a plain map, on failing disks, on a log that takes several batches at once.
 //! Promises: the toy row rules of all of them are in `model.rs`. Must not: know the rows of the layers above.
 
+mod backup;
 mod crash;
+mod full;
+#[cfg(feature = "faults")]
+mod interleavings;
 mod member;
 mod memtable;
 mod model;

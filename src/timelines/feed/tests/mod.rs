@@ -3,3 +3,5 @@
 //! Owns: one file a subject. Promises: none needs another. Must not: know a wire.
 
 mod changes;
+#[cfg(feature = "faults")]
+mod interleavings;
