@@ -92,17 +92,24 @@ def translations(count, seed):
     return got
 
 
+# Characters that are words by themselves.
+ALONE = r"\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+LETTER = rf"[^\W_{ALONE}]"
+
+
 def words(text):
-    return re.findall(r"[^\W_]+", text.lower())
+    return re.findall(rf"{LETTER}+", text.lower())
 
 
 def pattern(words, begins=False):
-    """Finds these words side by side; with `begins` the last may go on."""
+    """Whether a text has these words side by side; with `begins` the last may go on."""
     middle = r"[\W_]+".join(re.escape(word) for word in words)
-    return re.compile(rf"(?<![^\W_]){middle}" + ("" if begins else r"(?![^\W_])"), re.I)
+    search = re.compile(rf"(?<!{LETTER}){middle}" + ("" if begins else rf"(?!{LETTER})"), re.I).search
+    # Most texts have not even the letters.
+    return lambda text: all(word in text.lower() for word in words) and search(text)
 
 
 def grep(corpus, *wanted, without=()):
     """The places of the texts in which all patterns are, and none of `without`."""
-    has = lambda text: all(one.search(text) for one in wanted) and not any(one.search(text) for one in without)
+    has = lambda text: all(one(text) for one in wanted) and not any(one(text) for one in without)
     return {place for place, text in corpus.items() if has(text)}

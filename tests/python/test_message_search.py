@@ -10,7 +10,7 @@ import time
 import pytest
 
 from client import Client, Refused, until
-from searching import SETTINGS, TRANSLATIONS, caught_up, found, grep, lines, pages, pattern, places, texts, timelines, translations, words
+from searching import ALONE, SETTINGS, TRANSLATIONS, caught_up, found, grep, lines, pages, pattern, places, texts, timelines, translations, words
 from server import Server
 
 EASTERN = [
@@ -27,7 +27,7 @@ EASTERN = [
 ]
 if TRANSLATIONS:
     EASTERN = translations(3_000, 4) + EASTERN
-CJK = re.compile(r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+CJK = re.compile(rf"[{ALONE}]+")
 
 
 def searchable(directory, settings=SETTINGS):

@@ -27,6 +27,7 @@ async fn the_second_reading_of_a_log_ends_when_it_is_told_to() {
             .expect("written");
     }
     partitions.close().await;
+    drop(partitions);
     let inspection = Inspection::open(home.path(), Arc::new(ToyRules)).expect("opens");
     let asked = Cell::new(0);
     let upto = |last: u32| {

@@ -19,7 +19,7 @@ use crate::feed::topic::Topic;
 use crate::feed::topic::budget::Budget;
 use crate::timeline::{Head, Message, Standing, TimelineEvent};
 
-const MESSAGES: u64 = 2;
+const MESSAGES: u64 = 3;
 
 #[derive(Default)]
 struct Woken(AtomicBool);
