@@ -6,13 +6,15 @@ use std::collections::HashMap;
 
 use tantivy::columnar::{BytesColumn, Column};
 use tantivy::query::Scorer;
-use tantivy::{DocId, SegmentReader};
+use tantivy::{DocId, SegmentOrdinal, SegmentReader};
 use tantivy::{f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
 
 use tideline_model::Value;
+use tideline_model::search::{Point, StoredPoint, distance_m};
 
-use super::{Key, Node, Steps, Texts};
-use crate::collect::{Share, Short};
+use super::several::SeveralPart;
+use super::{Dates, Key, Node, Of, Steps, Texts};
+use crate::collect::{Rank, SegmentOrder, Share, Short};
 
 /// A field of an index, and what rows without a value count as.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ pub(super) enum SourceKind {
     Double,
     Boolean,
     Text,
-    /// Only counted.
+    /// A stored point.
     Point,
 }
 
@@ -54,38 +56,136 @@ impl SourceKind {
 /// A node in one segment.
 pub(super) struct NodePart {
     key: Option<KeyPart>,
-    pub(super) measures: Vec<Values>,
+    pub(super) measures: Vec<MeasurePart>,
     pub(super) inner: Vec<NodePart>,
     /// The keys of the row that is looked at.
     pub(super) found: Vec<u64>,
 }
 
-enum KeyPart {
+/// A measure in one segment.
+pub(super) enum MeasurePart {
+    Values(Values),
+    /// And the ranks of the row that is looked at.
+    Rows(SegmentOrder, Vec<Rank>),
+}
+
+/// A key in one segment.
+pub(super) enum KeyPart {
     Values(Values),
     Ranges(Values, Vec<(f64, f64)>),
+    Distances(Values, Point, Vec<(f64, f64)>),
+    Cells(Values, u32),
     Filters(Vec<Box<dyn Scorer>>),
-    Steps(Values, f64, Option<(f64, f64)>),
+    Steps(Values, Steps),
+    Dates(Values, Dates),
+    Several(SeveralPart),
+}
+
+impl KeyPart {
+    pub(super) fn new(key: &Key, segment: &SegmentReader) -> tantivy::Result<KeyPart> {
+        let of = |source: &Source| Values::new(source, segment);
+        Ok(match key {
+            Key::Values(source) => KeyPart::Values(of(source)?),
+            Key::Ranges(source, ranges) => KeyPart::Ranges(of(source)?, ranges.clone()),
+            Key::Distances(source, origin, ranges) => {
+                KeyPart::Distances(of(source)?, *origin, ranges.clone())
+            }
+            Key::Cells(source, chars) => KeyPart::Cells(of(source)?, *chars),
+            Key::Steps(source, steps) => KeyPart::Steps(of(source)?, *steps),
+            Key::Dates(source, dates) => KeyPart::Dates(of(source)?, *dates),
+            Key::Several(several) => KeyPart::Several(several.part(segment)?),
+            Key::Filters(filters) => {
+                let rows = filters.iter().map(|filter| filter.scorer(segment, 1.0));
+                KeyPart::Filters(rows.collect::<tantivy::Result<_>>()?)
+            }
+        })
+    }
+
+    /// Finds the keys of a row, each once. Rows come in their order.
+    pub(super) fn keys(
+        &mut self,
+        row: DocId,
+        found: &mut Vec<u64>,
+        texts: &mut Texts,
+        share: &Share,
+    ) -> Result<(), Short> {
+        found.clear();
+        let mut each = |values: &mut Values, key: &mut dyn FnMut(Number, &mut Vec<u64>)| {
+            values.each(row, texts, share, |value| {
+                key(value, found);
+                Ok(())
+            })
+        };
+        match self {
+            KeyPart::Values(values) => each(values, &mut |value, found| found.push(value.key))?,
+            KeyPart::Ranges(values, ranges) => each(values, &mut |value, found| {
+                found.extend(inside(ranges, value.number));
+            })?,
+            KeyPart::Distances(values, origin, ranges) => each(values, &mut |value, found| {
+                let distance = distance_m(*origin, StoredPoint(value.key).into());
+                found.extend(inside(ranges, distance));
+            })?,
+            KeyPart::Cells(values, chars) => each(values, &mut |value, found| {
+                found.push(StoredPoint(value.key).cell(*chars));
+            })?,
+            KeyPart::Steps(values, steps) => each(values, &mut |value, found| {
+                let (number, range) = (value.number, steps.range);
+                if range.is_none_or(|(from, to)| from <= number && number <= to) {
+                    found.push(steps.of(number));
+                }
+            })?,
+            KeyPart::Dates(values, dates) => each(values, &mut |value, found| {
+                let (ms, range) = (u64_to_i64(value.key), dates.range);
+                if range.is_none_or(|(from, to)| from <= ms && ms <= to) {
+                    found.push(i64_to_u64(dates.steps.begin(ms)));
+                }
+            })?,
+            KeyPart::Several(several) => several.keys(row, found, texts, share)?,
+            KeyPart::Filters(filters) => {
+                for (at, rows) in (0..).zip(filters) {
+                    if rows.doc() < row {
+                        rows.seek(row);
+                    }
+                    if rows.doc() == row {
+                        found.push(at);
+                    }
+                }
+            }
+        }
+        if found.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
+        Ok(())
+    }
+}
+
+/// Which of some ranges a number is in.
+fn inside(ranges: &[(f64, f64)], number: f64) -> impl Iterator<Item = u64> {
+    let all = (0..).zip(ranges.iter());
+    let inside = all.filter(move |(_, (from, to))| *from <= number && number < *to);
+    inside.map(|(at, _)| at)
 }
 
 impl NodePart {
-    pub(super) fn new(node: &Node, segment: &SegmentReader) -> tantivy::Result<NodePart> {
-        let of = |source: &Source| Values::new(source, segment);
-        let key = match node.by.as_ref().map(|by| &by.key) {
-            None => None,
-            Some(Key::Values(source)) => Some(KeyPart::Values(of(source)?)),
-            Some(Key::Ranges(source, ranges)) => Some(KeyPart::Ranges(of(source)?, ranges.clone())),
-            Some(Key::Steps(source, Steps { interval, range })) => {
-                Some(KeyPart::Steps(of(source)?, *interval, *range))
-            }
-            Some(Key::Filters(filters)) => {
-                let rows = filters.iter().map(|filter| filter.scorer(segment, 1.0));
-                Some(KeyPart::Filters(rows.collect::<tantivy::Result<_>>()?))
-            }
-        };
-        let measures = node.measures.iter().map(|measure| of(&measure.source));
-        let inner = node.inner.iter().map(|inner| NodePart::new(inner, segment));
+    pub(super) fn new(
+        node: &Node,
+        (ordinal, segment): (SegmentOrdinal, &SegmentReader),
+    ) -> tantivy::Result<NodePart> {
+        let key = node.by.as_ref().map(|by| KeyPart::new(&by.key, segment));
+        let measures = node.measures.iter().map(|measure| {
+            Ok::<_, tantivy::TantivyError>(match &measure.of {
+                Of::Values(source) => MeasurePart::Values(Values::new(source, segment)?),
+                Of::Rows(order) => {
+                    let order = SegmentOrder::new(order, ordinal, segment)?;
+                    MeasurePart::Rows(order, Vec::new())
+                }
+            })
+        });
+        let inner = node.inner.iter();
+        let inner = inner.map(|inner| NodePart::new(inner, (ordinal, segment)));
         Ok(NodePart {
-            key,
+            key: key.transpose()?,
             measures: measures.collect::<tantivy::Result<_>>()?,
             inner: inner.collect::<tantivy::Result<_>>()?,
             found: Vec::new(),
@@ -99,57 +199,25 @@ impl NodePart {
         texts: &mut Texts,
         share: &Share,
     ) -> Result<(), Short> {
-        let found = &mut self.found;
-        found.clear();
         match &mut self.key {
-            None => {}
-            Some(KeyPart::Values(values)) => {
-                values.each(row, texts, share, |value| {
-                    found.push(value.key);
-                    Ok(())
-                })?;
-            }
-            Some(KeyPart::Ranges(values, ranges)) => {
-                values.each(row, texts, share, |value| {
-                    let number = value.number;
-                    let all = (0..).zip(ranges.iter());
-                    let inside = all.filter(|(_, (from, to))| *from <= number && number < *to);
-                    found.extend(inside.map(|(at, _)| at));
-                    Ok(())
-                })?;
-            }
-            Some(KeyPart::Filters(filters)) => {
-                for (at, rows) in (0..).zip(filters) {
-                    if rows.doc() < row {
-                        rows.seek(row);
-                    }
-                    if rows.doc() == row {
-                        found.push(at);
-                    }
-                }
-            }
-            Some(KeyPart::Steps(values, interval, range)) => {
-                values.each(row, texts, share, |value| {
-                    let number = value.number;
-                    if range.is_none_or(|(from, to)| from <= number && number <= to) {
-                        found.push(step_of(number, *interval));
-                    }
-                    Ok(())
-                })?;
-            }
+            Some(key) => key.keys(row, &mut self.found, texts, share),
+            None => Ok(()),
         }
-        if found.len() > 1 {
-            found.sort_unstable();
-            found.dedup();
-        }
-        Ok(())
     }
 }
 
-/// The number of the step that a value is in, as keys have it.
-#[allow(clippy::cast_possible_truncation)] // saturates; steps so far out are one
-pub(super) fn step_of(number: f64, interval: f64) -> u64 {
-    i64_to_u64((number / interval).floor() as i64)
+impl Steps {
+    /// The number of the step that a value is in, as keys have it.
+    #[allow(clippy::cast_possible_truncation)] // saturates; steps so far out are one
+    pub(super) fn of(&self, number: f64) -> u64 {
+        i64_to_u64(((number - self.offset) / self.interval).floor() as i64)
+    }
+
+    /// Where a step begins.
+    #[allow(clippy::cast_precision_loss)] // keys of doubles
+    pub(super) fn begin(&self, step: u64) -> f64 {
+        u64_to_i64(step) as f64 * self.interval + self.offset
+    }
 }
 
 /// The values of a field in one segment.
@@ -164,7 +232,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    fn new(source: &Source, segment: &SegmentReader) -> tantivy::Result<Values> {
+    pub(super) fn new(source: &Source, segment: &SegmentReader) -> tantivy::Result<Values> {
         let columns = segment.fast_fields();
         let (mut column, mut texts) = (None, None);
         match source.kind {

@@ -32,6 +32,7 @@ pub(super) fn nested(scope: &Scope<'_>, asked: &Nested) -> Result<Compiled, Inva
                 query: Query::Nested(Box::new(asked.clone())),
                 scores: ObjectScores::Avg,
                 weight: 1.0,
+                hits: None,
             },
         );
     }

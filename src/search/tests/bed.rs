@@ -14,7 +14,7 @@ use tideline_base::clock::Clock;
 use tideline_base::ids::TableId;
 use tideline_base::metrics::Metrics;
 use tideline_model::search::{
-    Aggregates, Analyzer, Columns, Field, FieldType, Metric, Query, Search, SearchSchema, Sort,
+    Aggregates, Analyzer, Columns, Field, FieldType, Highlight, Metric, Query, Search, SearchSchema, Sort,
     Sorter, Total, VectorOptions,
 };
 use tideline_model::{
@@ -248,6 +248,7 @@ pub(super) fn search(query: Query, sort: Option<Sort>, limit: usize) -> Search {
         filter: None,
         collapse: None,
         aggregates: Aggregates::default(),
+        highlight: Highlight::default(),
         columns: Columns::None,
         timeout_ms: Some(30_000),
     }

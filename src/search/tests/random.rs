@@ -295,6 +295,7 @@ impl Random {
                 query: of_objects(self.query(depth - 1)),
                 scores: ObjectScores::Avg,
                 weight: 1.0,
+                hits: None,
             })),
             13 => Query::Functions(Box::new(Functions {
                 query: self.query(depth - 1),

@@ -370,6 +370,7 @@ async fn one_object_matches_the_whole_of_a_nested_query() {
             query,
             scores: ObjectScores::Total,
             weight: 2.0,
+            hits: None,
         }))
     };
     let both = |one, other| {
