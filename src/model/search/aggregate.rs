@@ -240,12 +240,16 @@ impl Aggregated {
     /// The encoded keys of all rows that it names.
     #[must_use]
     pub fn rows(&self) -> Vec<&[u8]> {
-        let own = self.metrics.iter().flat_map(|(.., measured)| match measured {
-            Measured::Rows(keys) => keys.iter().map(Vec::as_slice).collect(),
-            _ => Vec::new(),
-        });
+        let own = self
+            .metrics
+            .iter()
+            .flat_map(|(.., measured)| match measured {
+                Measured::Rows(keys) => keys.iter().map(Vec::as_slice).collect(),
+                _ => Vec::new(),
+            });
         let groups = self.groups.iter().flat_map(|(.., groups)| groups);
-        own.chain(groups.flat_map(|group| group.inner.rows())).collect()
+        own.chain(groups.flat_map(|group| group.inner.rows()))
+            .collect()
     }
 }
 

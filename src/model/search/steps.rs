@@ -117,15 +117,69 @@ mod tests {
         let ms = |text: &str| formats.read(text).unwrap();
         let hour = 3_600_000;
         for (unit, count, zone_ms, offset_ms, time, begin) in [
-            (DateUnit::Month, 1, 0, 0, "2024-02-29 23:00:00Z", "2024-02-01 00:00:00Z"),
-            (DateUnit::Month, 3, 0, 0, "2024-02-29 23:00:00Z", "2024-01-01 00:00:00Z"),
-            (DateUnit::Month, 12, 8 * hour, 0, "2024-12-31 16:00:00Z", "2025-01-01 00:00:00+08:00"),
-            (DateUnit::Month, 1, 0, hour, "2024-03-01 00:30:00Z", "2024-02-01 01:00:00Z"),
-            (DateUnit::Week, 1, 0, 0, "2024-02-29 23:00:00Z", "2024-02-26 00:00:00Z"),
-            (DateUnit::Fixed(24 * hour), 5, 0, 0, "1970-01-09 07:00:00Z", "1970-01-06 00:00:00Z"),
-            (DateUnit::Fixed(24 * hour), 1, 0, 0, "1969-12-31 07:00:00Z", "1969-12-31 00:00:00Z"),
+            (
+                DateUnit::Month,
+                1,
+                0,
+                0,
+                "2024-02-29 23:00:00Z",
+                "2024-02-01 00:00:00Z",
+            ),
+            (
+                DateUnit::Month,
+                3,
+                0,
+                0,
+                "2024-02-29 23:00:00Z",
+                "2024-01-01 00:00:00Z",
+            ),
+            (
+                DateUnit::Month,
+                12,
+                8 * hour,
+                0,
+                "2024-12-31 16:00:00Z",
+                "2025-01-01 00:00:00+08:00",
+            ),
+            (
+                DateUnit::Month,
+                1,
+                0,
+                hour,
+                "2024-03-01 00:30:00Z",
+                "2024-02-01 01:00:00Z",
+            ),
+            (
+                DateUnit::Week,
+                1,
+                0,
+                0,
+                "2024-02-29 23:00:00Z",
+                "2024-02-26 00:00:00Z",
+            ),
+            (
+                DateUnit::Fixed(24 * hour),
+                5,
+                0,
+                0,
+                "1970-01-09 07:00:00Z",
+                "1970-01-06 00:00:00Z",
+            ),
+            (
+                DateUnit::Fixed(24 * hour),
+                1,
+                0,
+                0,
+                "1969-12-31 07:00:00Z",
+                "1969-12-31 00:00:00Z",
+            ),
         ] {
-            let steps = DateSteps { unit, count, zone_ms, offset_ms };
+            let steps = DateSteps {
+                unit,
+                count,
+                zone_ms,
+                offset_ms,
+            };
             assert_eq!(steps.begin(ms(time)), ms(begin), "{steps:?} {time}");
         }
     }

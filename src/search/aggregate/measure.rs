@@ -15,7 +15,10 @@ use crate::collect::{First, Hit, Order, Rank, SegmentOrder, Share, Short};
 
 /// What the values of a group have come to.
 pub(super) enum Tally {
-    Avg { count: u64, sum: f64 },
+    Avg {
+        count: u64,
+        sum: f64,
+    },
     Max(Option<f64>),
     Min(Option<f64>),
     Sum(f64),

@@ -37,7 +37,8 @@ impl Node {
     fn of_group(&self, group: Option<u32>) -> Result<Aggregated, Short> {
         let measures = self.measures.iter().map(|measure| {
             let asked = &measure.asked;
-            let is_whole = matches!(&measure.of, Of::Values(source) if source.kind == SourceKind::Integer);
+            let is_whole =
+                matches!(&measure.of, Of::Values(source) if source.kind == SourceKind::Integer);
             let result = match group {
                 Some(group) => measure.of_groups[group as usize].result(&asked.kind, is_whole),
                 None => Tally::new(&asked.kind).result(&asked.kind, is_whole),

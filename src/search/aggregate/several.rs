@@ -99,7 +99,9 @@ impl Several {
                 }
                 return Some(String::from_utf8_lossy(&text).into_owned());
             }
-            let number = bytes.take(8).fold(0, |number, byte| number << 8 | u64::from(byte));
+            let number = bytes
+                .take(8)
+                .fold(0, |number, byte| number << 8 | u64::from(byte));
             Some(match key {
                 Key::Steps(source, steps) => number_text(source.kind, steps.begin(number)),
                 Key::Dates(..) => u64_to_i64(number).to_string(),
@@ -179,7 +181,11 @@ impl SeveralPart {
             if all.len() * self.found.len() > OF_ROW_MAX {
                 return Err(Short::Groups(GROUPS_ALL_MAX));
             }
-            let mut ends: Vec<Vec<u8>> = self.found.iter().map(|key| write(*key, *written, texts)).collect();
+            let mut ends: Vec<Vec<u8>> = self
+                .found
+                .iter()
+                .map(|key| write(*key, *written, texts))
+                .collect();
             if ends.is_empty() {
                 ends.push(vec![NONE]);
             }

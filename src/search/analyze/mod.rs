@@ -53,7 +53,10 @@ pub(crate) fn asked_words(analyzer: &Analyzer, text: &str) -> Vec<Word> {
             between(text, text.match_indices(|one: char| !one.is_alphanumeric()))
         }
     };
-    let spans = spans.into_iter().filter(|span| fits(&span.text)).enumerate();
+    let spans = spans
+        .into_iter()
+        .filter(|span| fits(&span.text))
+        .enumerate();
     let word = |(place, Span { text, at })| Word { text, place, at };
     spans.map(word).collect()
 }

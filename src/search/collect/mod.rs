@@ -20,8 +20,8 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 use tideline_model::search::Aggregated;
 
 use alike::Alike;
-pub(crate) use first::{First, SegmentOrder};
 use first::{Candidate, bytes_of};
+pub(crate) use first::{First, SegmentOrder};
 pub(crate) use memory::{OF_ONE_MAX, Share, Short};
 pub(crate) use order::{Order, OrderPart, SortValue};
 pub(crate) use part::Rank;
@@ -202,7 +202,9 @@ impl SegmentCollector for TopOfSegment {
             }
             return;
         }
-        let added = self.first.add(&self.ranks, (row, score), self.limit, &self.share);
+        let added = self
+            .first
+            .add(&self.ranks, (row, score), self.limit, &self.share);
         self.short = added.err();
     }
 

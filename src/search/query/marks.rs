@@ -67,10 +67,14 @@ impl Marked {
             return;
         }
         for piece in cut(text, &words, &marked, self.asked.size) {
-            let inside = |range: &&Range<usize>| piece.start <= range.start && range.end <= piece.end;
+            let inside =
+                |range: &&Range<usize>| piece.start <= range.start && range.end <= piece.end;
             let marked: Vec<&Range<usize>> = marked.iter().filter(inside).collect();
             if !marked.is_empty() {
-                pieces.push((marked.len(), self.written(&text[piece.clone()], piece.start, &marked)));
+                pieces.push((
+                    marked.len(),
+                    self.written(&text[piece.clone()], piece.start, &marked),
+                ));
             }
         }
     }
@@ -264,7 +268,11 @@ fn parts_of(text: &str, word: &Word, part: &str) -> Vec<Range<usize>> {
 fn cut(text: &str, words: &[Word], marked: &[Range<usize>], size: usize) -> Vec<Range<usize>> {
     let (mut pieces, mut begin, mut end, mut chars) = (Vec::new(), 0, 0, 0);
     let marks = marked.iter().map(|range| range.clone());
-    let mut all: Vec<Range<usize>> = words.iter().map(|word| word.at.clone()).chain(marks).collect();
+    let mut all: Vec<Range<usize>> = words
+        .iter()
+        .map(|word| word.at.clone())
+        .chain(marks)
+        .collect();
     all.sort_unstable_by_key(|range| (range.start, range.end));
     for range in all {
         if range.end <= end {

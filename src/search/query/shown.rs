@@ -13,10 +13,10 @@ use tideline_model::search::{
 };
 use tideline_model::{FoundRow, KeyColumn, ValueRef};
 
+use super::Scope;
 use super::check::{Check, check, terms_of};
 use super::marks::{Marked, parts};
 use super::words::WORDS_MAX;
-use super::Scope;
 use crate::asked::Asked;
 use crate::deadline::Deadline;
 use crate::index::document::{Item, value};
@@ -162,14 +162,20 @@ fn order(scope: &Scope<'_>, hits: &InnerHits) -> Result<Vec<By>, InvalidSearch> 
                     false => SortMode::Min,
                 };
                 match scope.field(name) {
-                    Ok(placed) if placed.field.can_sort() && placed.field.kind != FieldType::GeoPoint => {
+                    Ok(placed)
+                        if placed.field.can_sort() && placed.field.kind != FieldType::GeoPoint =>
+                    {
                         By::Field(placed.clone(), mode.unwrap_or(by_default), *is_desc)
                     }
                     Ok(placed) => return Some(Err(placed.no("sort of inner_hits"))),
                     Err(why) => return Some(Err(why)),
                 }
             }
-            _ => return Some(Err(InvalidSearch::Unsupported("a sort of inner_hits by this"))),
+            _ => {
+                return Some(Err(InvalidSearch::Unsupported(
+                    "a sort of inner_hits by this",
+                )));
+            }
         }))
     });
     parts.collect()
@@ -260,7 +266,9 @@ impl ShowsInside {
         deadline: &Deadline,
     ) -> Result<Inside, InvalidSearch> {
         for key in way {
-            let lists = all.iter().filter_map(|(_, object)| objects_in(object.get(key)?));
+            let lists = all
+                .iter()
+                .filter_map(|(_, object)| objects_in(object.get(key)?));
             all = lists.flat_map(|list| numbered(list.into_iter())).collect();
         }
         let found = all.into_iter().filter_map(|(place, object)| {

@@ -376,7 +376,7 @@ impl Random {
 }
 
 /// The same query of objects; what they do not have is left out.
-fn of_objects(query: Query) -> Query {
+pub(super) fn of_objects(query: Query) -> Query {
     let all = |queries: Vec<Query>| queries.into_iter().map(of_objects).collect();
     let name = |field: &mut String| {
         let own = match field.as_str() {

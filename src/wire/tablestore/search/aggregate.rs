@@ -215,7 +215,9 @@ fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<Group
             let sources = sources.into_iter().map(|one| source(one, all));
             let sources = sources.collect::<Result<Vec<_>, Failure>>()?;
             once(sources.iter().map(|(name, _)| name))?;
-            let suggested = body.suggested_size.map(|size| size.clamp(1, GROUPS_MAX_I32));
+            let suggested = body
+                .suggested_size
+                .map(|size| size.clamp(1, GROUPS_MAX_I32));
             let after = body.next_token.filter(|token| !token.is_empty());
             let size = size(body.size.or(suggested))?;
             let by = GroupKind::Several {
@@ -294,7 +296,10 @@ pub(super) fn order(
             let mut metrics = inner.metrics.iter();
             let measure = metrics.find(|one| one.name == name);
             let has_number = |one: &Measure| {
-                !matches!(one.kind, MeasureKind::Percentiles(_) | MeasureKind::TopRows { .. })
+                !matches!(
+                    one.kind,
+                    MeasureKind::Percentiles(_) | MeasureKind::TopRows { .. }
+                )
             };
             if !measure.is_some_and(has_number) {
                 return Err(InvalidSearch::AggregateName(name).into());

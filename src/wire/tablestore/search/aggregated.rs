@@ -120,43 +120,68 @@ fn grouped(groups: &[Group], form: &GroupForm, rows: &Rows) -> (proto::GroupByTy
         GroupForm::Field => (
             proto::GroupByType::GroupByField,
             encoded!(
-                GroupByFieldResult { group_by_field_result_items },
-                |group| GroupByFieldResultItem { key: text(&group.key) }
+                GroupByFieldResult {
+                    group_by_field_result_items
+                },
+                |group| GroupByFieldResultItem {
+                    key: text(&group.key)
+                }
             ),
         ),
         GroupForm::Range => (
             proto::GroupByType::GroupByRange,
             encoded!(
-                GroupByRangeResult { group_by_range_result_items },
-                |group| GroupByRangeResultItem { range_from: range(&group.key).0, range_to: range(&group.key).1 }
+                GroupByRangeResult {
+                    group_by_range_result_items
+                },
+                |group| GroupByRangeResultItem {
+                    range_from: range(&group.key).0,
+                    range_to: range(&group.key).1
+                }
             ),
         ),
         GroupForm::Distance => (
             proto::GroupByType::GroupByGeoDistance,
             encoded!(
-                GroupByGeoDistanceResult { group_by_geo_distance_result_items },
-                |group| GroupByGeoDistanceResultItem { range_from: range(&group.key).0, range_to: range(&group.key).1 }
+                GroupByGeoDistanceResult {
+                    group_by_geo_distance_result_items
+                },
+                |group| GroupByGeoDistanceResultItem {
+                    range_from: range(&group.key).0,
+                    range_to: range(&group.key).1
+                }
             ),
         ),
         GroupForm::Grid => (
             proto::GroupByType::GroupByGeoGrid,
             encoded!(
-                GroupByGeoGridResult { group_by_geo_grid_result_items },
-                |group| GroupByGeoGridResultItem { key: text(&group.key), geo_grid: grid(&group.key) }
+                GroupByGeoGridResult {
+                    group_by_geo_grid_result_items
+                },
+                |group| GroupByGeoGridResultItem {
+                    key: text(&group.key),
+                    geo_grid: grid(&group.key)
+                }
             ),
         ),
         GroupForm::Filter => (
             proto::GroupByType::GroupByFilter,
             encoded!(
-                GroupByFilterResult { group_by_filter_result_items },
+                GroupByFilterResult {
+                    group_by_filter_result_items
+                },
                 |group| GroupByFilterResultItem {}
             ),
         ),
         GroupForm::Dates => (
             proto::GroupByType::GroupByDateHistogram,
             encoded!(
-                GroupByDateHistogramResult { group_by_date_histogram_items },
-                |group| GroupByDateHistogramItem { timestamp: time(&group.key) }
+                GroupByDateHistogramResult {
+                    group_by_date_histogram_items
+                },
+                |group| GroupByDateHistogramItem {
+                    timestamp: time(&group.key)
+                }
             ),
         ),
         GroupForm::Histogram => {
@@ -186,7 +211,10 @@ fn grouped(groups: &[Group], form: &GroupForm, rows: &Rows) -> (proto::GroupByTy
                     _ => &[],
                 };
                 proto::GroupByCompositeResultItem {
-                    keys: keys.iter().map(|key| key.clone().unwrap_or_default()).collect(),
+                    keys: keys
+                        .iter()
+                        .map(|key| key.clone().unwrap_or_default())
+                        .collect(),
                     is_null_keys: keys.iter().map(Option::is_none).collect(),
                     row_count,
                     sub_aggs_result,

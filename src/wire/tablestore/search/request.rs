@@ -231,7 +231,12 @@ const SORTERS: &[u32] = &[4, 6, 1];
 const SORTER_POINTS: &[u32] = &[4, 6, 1, 2, 2];
 
 /// Refuses more fields of a place than may be decoded: an empty one takes two bytes here and hundreds in memory.
-pub(super) fn at_most(what: &'static str, most: usize, body: &[u8], path: &[u32]) -> Result<(), Failure> {
+pub(super) fn at_most(
+    what: &'static str,
+    most: usize,
+    body: &[u8],
+    path: &[u32],
+) -> Result<(), Failure> {
     fn count(message: &[u8], path: &[u32], found: &mut usize) -> Result<(), Failure> {
         let Some((number, rest)) = path.split_first() else {
             *found += 1;

@@ -10,9 +10,9 @@ use super::super::failure::Failure;
 use super::super::proto;
 use super::super::request::table::missing;
 use super::parts::{Inside, field, many, point, weight};
+use super::refusal::within;
 use super::show::inner_hits;
 use super::stepped::unit_ms;
-use super::refusal::within;
 use tideline_model::Value;
 use tideline_model::search::{
     Best, Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Function, FunctionKind, Functions,
@@ -43,7 +43,7 @@ pub(super) fn near(body: Bytes, inside: &mut Inside<'_>) -> Result<Near, Failure
 
 pub(super) fn nested(body: Bytes, inside: &mut Inside<'_>) -> Result<Nested, Failure> {
     let message = proto::NestedQuery::decode(body)?;
-    let hits = message.inner_hits.map(inner_hits).transpose()?;
+    let hits = message.inner_hits.clone().map(inner_hits).transpose()?;
     let scores = match message.score_mode.map(|_| message.score_mode()) {
         Some(proto::ObjectScoreMode::ScoreModeNone) => ObjectScores::None,
         Some(proto::ObjectScoreMode::ScoreModeMax) => ObjectScores::Max,
