@@ -262,6 +262,10 @@ fn filled(placed: &Placed, value: &Value) -> Result<Value, InvalidSearch> {
         | (FieldType::Double, Value::Double(_))
         | (FieldType::Boolean, Value::Boolean(_)) => value.clone(),
         (FieldType::Double, Value::Integer(number)) => Value::Double(*number as f64),
+        // Some SDKs send each number as a double.
+        (FieldType::Long, Value::Double(_)) => {
+            Value::Integer(placed.integer(value).ok_or_else(bad)?)
+        }
         (FieldType::Date, Value::Integer(number)) => {
             Value::Integer(placed.formats.of_integer(*number).ok_or_else(bad)?)
         }

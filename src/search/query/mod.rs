@@ -9,6 +9,7 @@ mod functions;
 mod geo;
 mod guarded;
 mod kept;
+mod looked;
 mod marks;
 mod near;
 mod nested;

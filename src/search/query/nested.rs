@@ -141,7 +141,7 @@ impl Weight for ObjectsWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let of = &self.of;
         let judged = (of.at, &of.judge);
-        let rows = KeptRows::new(&*self.rows, segment, judged, (true, boost), &of.asked)?;
+        let rows = KeptRows::of(&*self.rows, segment, judged, (true, boost), &of.asked)?;
         Ok(Box::new(rows))
     }
 

@@ -95,12 +95,17 @@ async fn words_that_were_looked_for_are_marked() {
             assert!(!pieces.is_empty() && pieces.len() <= count);
             let mut rest = whole.as_str();
             for piece in pieces {
-                let at = rest.find(piece.as_str()).expect("pieces of the text, in order");
+                let at = rest
+                    .find(piece.as_str())
+                    .expect("pieces of the text, in order");
                 rest = &rest[at + piece.len()..];
                 let plain = piece.replace("<<", "").replace(">>", "");
                 // A word alone is not cut, nor are signs behind it.
                 let longest = size.max(6) + 2;
-                assert!(piece.contains("<<") && plain.chars().count() <= longest, "{piece}");
+                assert!(
+                    piece.contains("<<") && plain.chars().count() <= longest,
+                    "{piece}"
+                );
             }
             assert!(count == 1 || !rest.contains("<<"), "{whole}: {pieces:?}");
         }
@@ -151,7 +156,10 @@ async fn objects_that_match_are_shown() {
     for _ in 0..30 {
         let query = super::random::of_objects(random.query(1));
         let either = Query::Bool(Box::new(Bool {
-            should: vec![asked(query.clone(), Some(by_place.clone()), 256), Query::All],
+            should: vec![
+                asked(query.clone(), Some(by_place.clone()), 256),
+                Query::All,
+            ],
             ..Bool::default()
         }));
         let found = bed.search(search(either, None, 100)).await;
@@ -183,7 +191,11 @@ async fn objects_that_match_are_shown() {
     }
     assert!(objects_seen > 200);
     // By score, the highest first, and with their words.
-    let found = bed.search(search(asked(words("tags.text", "red sea"), None, 2), None, 100));
+    let found = bed.search(search(
+        asked(words("tags.text", "red sea"), None, 2),
+        None,
+        100,
+    ));
     let found = found.await;
     assert!(found.rows.len() > 9);
     for ((row, _), shown) in found.rows.iter().zip(&found.shown) {

@@ -40,7 +40,8 @@ impl VirtualRows for StoredRows {
 
     fn row(&self, view: &View, key: &[KeyValue]) -> Result<Option<Bytes>, ReadError> {
         let mut rows = self.rows(view, key, key, Direction::Forward);
-        rows.find_map(|row| row.map(|(_, value)| value).transpose()).transpose()
+        rows.find_map(|row| row.map(|(_, value)| value).transpose())
+            .transpose()
     }
 
     fn rows<'v>(

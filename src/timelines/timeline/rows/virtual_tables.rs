@@ -79,21 +79,24 @@ impl Timelines {
     /// The virtual tables that show the timelines.
     #[must_use]
     pub fn tables(&self) -> Vec<Table> {
-        let text = (TIMELINE_ID, KeyType::String);
-        let number = (SEQUENCE_ID, KeyType::Integer);
         let all = Coverage::everything();
         let messages = Arc::new(MessageTable(self.clone(), all.clone()));
         let metas = Arc::new(MetaTable(self.clone(), all));
-        vec![
-            table(
-                (MESSAGES, MESSAGE_TABLE),
-                &[text, number],
-                &MESSAGE_COLUMNS,
-                messages,
-            ),
-            table((METAS, META_TABLE), &[text], &META_COLUMNS, metas),
-        ]
+        vec![message_table(messages), meta_table(metas)]
     }
+}
+
+pub(super) fn message_table(rows: Arc<dyn VirtualRows>) -> Table {
+    let key = [
+        (TIMELINE_ID, KeyType::String),
+        (SEQUENCE_ID, KeyType::Integer),
+    ];
+    table((MESSAGES, MESSAGE_TABLE), &key, &MESSAGE_COLUMNS, rows)
+}
+
+pub(super) fn meta_table(rows: Arc<dyn VirtualRows>) -> Table {
+    let key = [(TIMELINE_ID, KeyType::String)];
+    table((METAS, META_TABLE), &key, &META_COLUMNS, rows)
 }
 
 impl Timelines {
@@ -316,7 +319,7 @@ fn text(value: &KeyValue) -> &str {
     }
 }
 
-fn message_row(message: &Message, epoch: &str) -> Bytes {
+pub(super) fn message_row(message: &Message, epoch: &str) -> Bytes {
     let Message {
         sequence: _,
         traceparent: _,
@@ -366,7 +369,7 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
     row(entry, MESSAGE_COLUMNS.iter().zip(ours), *timestamp)
 }
 
-fn meta_row(info: &TimelineInfo) -> Bytes {
+pub(super) fn meta_row(info: &TimelineInfo) -> Bytes {
     let ours = [
         Some(info.change_head.into()),
         Some(info.created_at.into()),
