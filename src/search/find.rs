@@ -79,11 +79,15 @@ impl Searches {
         let (query, unfiltered) = filtered(search.query, search.filter);
         let page = match &search.token {
             None => Page::first(index.schema.sort(search.sort)),
-            Some(_) if search.sort.is_some() => {
-                return Err(Error::Search(InvalidSearch::WithToken("sort")));
-            }
             Some(token) => {
-                PageToken::read(token, index.id, &query, &layout).map_err(Error::Search)?
+                let page = PageToken::read(token, index.id, &query, &layout);
+                let page = page.map_err(Error::Search)?;
+                // Some clients say the order of the first page once more.
+                let is_same = |sort: Sort| index.schema.sort(Some(sort)) == page.sort;
+                if !search.sort.is_none_or(is_same) {
+                    return Err(Error::Search(InvalidSearch::WithToken("sort")));
+                }
+                page
             }
         };
         let alike = search.collapse.as_ref();

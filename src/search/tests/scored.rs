@@ -100,7 +100,8 @@ async fn scores(bed: &Bed, query: Query, limit: usize) -> Vec<(f64, Key)> {
         let rows = page.rows.iter();
         found.extend(rows.map(|(rows, score)| (f64::from(score.unwrap()), key_of(&rows[0]))));
         let Some(token) = page.next else { return found };
-        (asked.token, asked.sort) = (Some(token), None);
+        // The order may be said once more.
+        asked.token = Some(token);
     }
 }
 
