@@ -602,7 +602,7 @@ def test_groups_by_place_and_date_and_the_first_rows_of_each(client, ships):
     assert 52.5 < corner.lat < 54 and 12 < corner.lon < 13.4
     hour = 3_600_000
     assert [(item.timestamp, item.row_count) for item in months.items] == [(1706745600000 - hour, 1), (1709251200000 - hour, 1)]
-    sources = [GroupByField("flag", name="flag"), GroupByHistogram("long", 2, None, name="steps")]
+    sources = [GroupByField("flag", name="flag"), GroupByHistogram("long", 2, FieldRange(0, 9), name="steps")]
     found, token = [], None
     while True:
         (page,) = ask(GroupByComposite(sources, size=2, next_token=token, sub_aggs=[TopRows(1, Sort([PrimaryKeySort(SortOrder.DESC)]))]))

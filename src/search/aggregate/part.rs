@@ -160,6 +160,18 @@ impl KeyPart {
     }
 }
 
+impl KeyPart {
+    /// Whether a row without a key has a value all the same, outside of the range that is asked for.
+    pub(super) fn is_outside(&self, row: DocId) -> bool {
+        let (values, has_range) = match self {
+            KeyPart::Steps(values, steps) => (values, steps.range.is_some()),
+            KeyPart::Dates(values, dates) => (values, dates.range.is_some()),
+            _ => return false,
+        };
+        has_range && values.has(row)
+    }
+}
+
 /// Which of some ranges a number is in.
 fn inside(ranges: &[(f64, f64)], number: f64) -> impl Iterator<Item = u64> {
     let all = (0..).zip(ranges.iter());
@@ -251,6 +263,12 @@ impl Values {
             missing: source.missing.clone(),
             text: Vec::new(),
         })
+    }
+
+    /// Whether a row has a number, or one in its place.
+    fn has(&self, row: DocId) -> bool {
+        let column = self.column.as_ref();
+        self.missing.is_some() || column.is_some_and(|column| column.first(row).is_some())
     }
 
     /// Calls `each` with every value of a row.

@@ -186,6 +186,9 @@ impl SeveralPart {
                 .iter()
                 .map(|key| write(*key, *written, texts))
                 .collect();
+            if ends.is_empty() && key.is_outside(row) {
+                return Ok(());
+            }
             if ends.is_empty() {
                 ends.push(vec![NONE]);
             }

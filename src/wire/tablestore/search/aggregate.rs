@@ -234,16 +234,15 @@ fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<Group
 /// A grouping that is done at once with others.
 fn source(message: proto::GroupBy, all: &mut usize) -> Result<(String, GroupKind), Failure> {
     let GroupBy { name, by, inner } = group(message, all, AGGREGATES_DEPTH_MAX)?;
-    let is_plain = match &by {
-        GroupKind::Field { .. } => true,
-        GroupKind::Histogram { range, .. } => range.is_none(),
-        GroupKind::Dates { range, .. } => range.is_none(),
-        _ => false,
-    };
-    match is_plain && inner == Aggregates::default() {
+    let can = matches!(
+        by,
+        GroupKind::Field { .. } | GroupKind::Histogram { .. } | GroupKind::Dates { .. }
+    );
+    match can && inner == Aggregates::default() {
         true => Ok((name, by)),
         false => {
-            let what = "a source of a group by composite that is no plain field, histogram or date histogram";
+            let what =
+                "a source of a group by composite that is no field, histogram or date histogram";
             Err(InvalidSearch::Unsupported(what).into())
         }
     }
