@@ -50,45 +50,50 @@ def made(server):
 
 
 class Writer(threading.Thread):
-    """Writes a row and a message, and looks for each of them; then changes or deletes an earlier row."""
+    """Writes a row and a message, and looks for each of them; now and then it deletes the row."""
 
     def __init__(self, server, number, stop):
         super().__init__()
         self.server, self.number, self.stop_at = server, number, stop
-        self.written = self.searched = 0
+        self.rows = self.messages = self.searched = 0
         self.wrong = []
 
     def run(self):
+        client = connect(self.server)
         while not self.stop_at.is_set():
             # The server may be killed under each step: whether it was done then is not known.
             try:
-                self.step(connect(self.server))
+                self.row(client)
+                self.message()
             except AssertionError as wrong:
                 self.wrong.append(str(wrong))
             except Exception:
                 time.sleep(0.05)
+                client = connect(self.server)
 
-    def step(self, client):
-        one = self.written + 1
-        key, word = f"{self.number}/{one % 50:03}", f"w{self.number}x{one}x{uuid.uuid4().hex[:6]}"
-        put(client, "ships", key, number=one, word=word, text=f"the {word} of {self.number}")
-        self.looked(client.search(*INDEX, SearchQuery(MatchQuery("text", word))), key)
-        if one % 7 == 0:
+    def row(self, client):
+        self.rows += 1
+        key, word = f"{self.number}/{self.rows % 50:03}", f"w{uuid.uuid4().hex}"
+        put(client, "ships", key, number=self.rows, word=word, text=f"the {word} of {self.number}")
+        self.looked(client.search(*INDEX, SearchQuery(MatchQuery("text", word))), [key])
+        if self.rows % 5 == 0:
             client.delete_row("ships", Row([("k", key)]), IGNORE)
-            self.looked(client.search(*INDEX, SearchQuery(TermQuery("word", word))), None)
-        timeline = f"harbour/{self.number}"
-        sent = call(self.server, "message.append", timeline=timeline, entry={"text": f"a {word}", "topic": "sea"})
-        found = call(self.server, "message.search", query=word)
-        if "behind" not in found:
-            numbers = [(hit["timeline"], hit["message"]["sequence"]) for hit in found["messages"]]
-            assert numbers == [(timeline, sent["sequence"])], (numbers, sent)
-            self.searched += 1
-        self.written = one
+            self.looked(client.search(*INDEX, SearchQuery(TermQuery("word", word))), [])
 
-    def looked(self, found, key):
+    def looked(self, found, due):
         if found.is_all_succeed:
             keys = [row[0][0][1] for row in found.rows]
-            assert keys == ([] if key is None else [key]), (keys, key)
+            assert keys == due, (keys, due)
+            self.searched += 1
+
+    def message(self):
+        timeline, word = f"harbour/{self.number}", f"m{uuid.uuid4().hex}"
+        sent = call(self.server, "message.append", timeline=timeline, entry={"text": f"a {word}", "topic": "sea"})
+        self.messages += 1
+        found = call(self.server, "message.search", query=word)
+        if "behind" not in found:
+            places = [(hit["timeline"], hit["message"]["sequence"]) for hit in found["messages"]]
+            assert places == [(timeline, sent["sequence"])], (places, sent)
             self.searched += 1
 
 
@@ -106,9 +111,9 @@ def writers(server):
             one.join()
     wrong = [text for one in all_of_them for text in one.wrong]
     assert not wrong, wrong[:3]
-    written, searched = (sum(getattr(one, what) for one in all_of_them) for what in ("written", "searched"))
-    print(f"{written} rows and messages written, {searched} searches held")
-    assert all(one.written for one in all_of_them) and searched > 20
+    rows, messages, searched = (sum(getattr(one, what) for one in all_of_them) for what in ("rows", "messages", "searched"))
+    print(f"{rows} rows and {messages} messages written, {searched} searches held")
+    assert all(one.rows for one in all_of_them) and searched > 20
 
 
 def caught_up(server):
@@ -144,7 +149,7 @@ def test_indexes_are_equal_to_their_rows_and_messages_through_everything(tmp_pat
                 done = partitions(server, "split", leaves(server)[0])
                 assert done.returncode == 0, done.stderr
             for _ in kills:
-                time.sleep(0.4)
+                time.sleep(2 if LONG else 0.5)
                 server.kill()
                 server.start()
             # Those that the last split has made.
@@ -203,17 +208,23 @@ def test_an_index_that_lost_a_message_is_found(tmp_path):
     server = Server(tmp_path, config=SETTINGS).start()
     try:
         made(server)
-        caught_up(server)
-        server.stop()
-        # Its place is committed before its rows, and the server ends between both.
-        server.environment = {"TIDELINE_FAULT": "search_place_first,search_placed:1"}
-        server.start()
-        with contextlib.suppress(Exception):
-            call(server, "message.append", timeline="harbour/0", entry={"text": "lost"})
-            call(server, "message.search", query="lost")
-        server.process.wait(20)
-        server.kill()
+        for attempt in range(9):
+            caught_up(server)
+            server.stop()
+            # A place is committed before its rows, and the server ends between both; it may be that of the metas.
+            server.environment = {"TIDELINE_FAULT": "search_place_first,search_placed:1"}
+            server.start()
+            with contextlib.suppress(Exception):
+                call(server, "message.append", timeline="harbour/0", entry={"text": "lost"})
+                call(server, "message.search", query="lost")
+            server.process.wait(20)
+            server.kill()
+            done = subprocess.run([server.binary, "verify", server.data], capture_output=True, text=True, timeout=60)
+            if done.returncode:
+                break
+            server.environment = {}
+            server.start()
         documents, due, said = held(server, 1)
-        assert documents < due and "$messages" in said, said
+        assert documents < due and "the search index $messages does not have it so" in said, said
     finally:
         server.kill()

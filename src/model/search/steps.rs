@@ -1,7 +1,7 @@
 //! Steps of the calendar: which one a time is in, and where the next one begins.
 //!
-//! Owns: the arithmetic. Promises: each time is in one step, and steps follow each other without a gap. Must not: know a
-//! time zone but by its distance from UTC.
+//! Owns: the arithmetic. Promises: each time is in one step, and steps follow each other without a gap. Must not: know
+//! a time zone but by its distance from UTC.
 
 use super::date::{days_since_1970, month_of};
 

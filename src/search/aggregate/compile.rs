@@ -14,8 +14,8 @@ use tideline_model::search::{
 };
 use tideline_model::{Error, Value};
 
-use super::part::{Source, SourceKind};
-use super::several::Several;
+use super::key::Several;
+use super::values::{Source, SourceKind};
 use super::{By, Dates, Key, Measuring, Node, Of, Steps, Texts, Tree};
 use crate::asked::Asked;
 use crate::collect::Order;

@@ -10,7 +10,7 @@ use tideline_model::search::{MeasureKind, Measured};
 
 use tantivy::{DocId, Score};
 
-use super::part::Number;
+use super::values::Number;
 use crate::collect::{First, Hit, Order, Rank, SegmentOrder, Share, Short};
 
 /// What the values of a group have come to.

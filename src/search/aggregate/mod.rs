@@ -7,10 +7,11 @@
 //! In a segment a row has numbers (`part.rs`), which mean the same in all segments: texts are numbered by their node.
 
 mod compile;
+mod key;
 mod measure;
 mod part;
 mod result;
-mod several;
+mod values;
 
 use std::collections::HashMap;
 use std::mem::size_of;
@@ -21,9 +22,10 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 use tideline_model::search::{DateSteps, GROUPS_ALL_MAX, GroupBy, Measure, Point};
 
 use crate::collect::{Order, Share, Short};
+use key::Several;
 use measure::Tally;
-use part::{MeasurePart, NodePart, Source};
-use several::Several;
+use part::{MeasurePart, NodePart};
+use values::Source;
 
 /// What a search computes.
 pub(crate) struct Tree {

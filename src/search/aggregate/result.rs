@@ -14,7 +14,7 @@ use tideline_model::search::{
 };
 
 use super::measure::Tally;
-use super::part::SourceKind;
+use super::values::SourceKind;
 use super::{Key, Node, Of, Tree};
 use crate::collect::Short;
 

@@ -103,7 +103,8 @@ impl Follower {
             ..
         } = page.await?;
         if faults::is_named("search_page_last") {
-            // A control of the tests: what changes until the writers pause is taken in before the page, which brings it back.
+            // A control of the tests: what changes until the writers pause is taken in before the page, which brings
+            // it back.
             let mut behind = if behind == Position::ZERO {
                 position
             } else {

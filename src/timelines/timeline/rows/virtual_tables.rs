@@ -84,22 +84,7 @@ impl Timelines {
         let metas = Arc::new(MetaTable(self.clone(), all));
         vec![message_table(messages), meta_table(metas)]
     }
-}
 
-pub(super) fn message_table(rows: Arc<dyn VirtualRows>) -> Table {
-    let key = [
-        (TIMELINE_ID, KeyType::String),
-        (SEQUENCE_ID, KeyType::Integer),
-    ];
-    table((MESSAGES, MESSAGE_TABLE), &key, &MESSAGE_COLUMNS, rows)
-}
-
-pub(super) fn meta_table(rows: Arc<dyn VirtualRows>) -> Table {
-    let key = [(TIMELINE_ID, KeyType::String)];
-    table((METAS, META_TABLE), &key, &META_COLUMNS, rows)
-}
-
-impl Timelines {
     /// A virtual table with only the timelines that are covered, or `None`. What an inbox names, its entries decide.
     #[must_use]
     pub fn covered(&self, table: &Table, coverage: Coverage) -> Option<Table> {
@@ -111,6 +96,19 @@ impl Timelines {
         };
         Some(Table::with_virtual_rows(table.definition.clone(), rows))
     }
+}
+
+pub(super) fn message_table(rows: Arc<dyn VirtualRows>) -> Table {
+    let key = [
+        (TIMELINE_ID, KeyType::String),
+        (SEQUENCE_ID, KeyType::Integer),
+    ];
+    table((MESSAGES, MESSAGE_TABLE), &key, &MESSAGE_COLUMNS, rows)
+}
+
+pub(super) fn meta_table(rows: Arc<dyn VirtualRows>) -> Table {
+    let text = (TIMELINE_ID, KeyType::String);
+    table((METAS, META_TABLE), &[text], &META_COLUMNS, rows)
 }
 
 fn table(
@@ -225,11 +223,8 @@ impl MessageTable {
             }));
         }
         // One place will do for both ways: it lies in the range, and is the only one of its timeline.
-        Box::new(
-            asked
-                .take(1)
-                .map(move |first| Ok((key(&name, first), None))),
-        )
+        let first = asked.take(1);
+        Box::new(first.map(move |first| Ok((key(&name, first), None))))
     }
 }
 

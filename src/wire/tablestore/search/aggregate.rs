@@ -8,29 +8,26 @@ use prost::Message as _;
 
 use super::super::failure::Failure;
 use super::super::fields::count;
-use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
+use super::parts::at_most;
 use super::query::query;
 use super::refusal::within;
-use super::request::at_most;
 use super::sort::{POINTS_MAX, sort};
-use super::stepped::{dates, histogram};
-use tideline_model::Value;
+use super::stepped::{dates, histogram, order, value};
 use tideline_model::search::{
     AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregates, CELL_CHARS_MAX,
-    GROUPS_MAX, GroupBy, GroupKind, GroupOrder, GroupOrderBy, InvalidSearch, Measure, MeasureKind,
-    Point, SORTERS_MAX, SOURCES_MAX, TOP_ROWS_MAX,
+    GROUPS_MAX, GroupBy, GroupKind, InvalidSearch, Measure, MeasureKind, Point, SORTERS_MAX,
+    SOURCES_MAX, TOP_ROWS_MAX,
 };
 
 /// Groups of a field, if nobody says how many.
 const SIZE_DEFAULT: i32 = 10;
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // it fits
 const GROUPS_MAX_I32: i32 = GROUPS_MAX as i32;
-/// Percents of one measure, ranges of one grouping, and parts of an order.
+/// Percents of one measure, and ranges of one grouping.
 const PERCENTILES_MAX: usize = 100;
 const RANGES_MAX: usize = 100;
-const ORDERS_MAX: usize = 10;
 
 /// What a search computes.
 pub(super) fn aggregates(
@@ -275,53 +272,4 @@ fn origin(message: proto::GeoPoint) -> Result<Point, Failure> {
         message.lon.ok_or_else(missing)?,
     );
     Ok(Point::parse(&format!("{lat},{lon}"))?)
-}
-
-pub(super) fn order(
-    sort: Option<proto::GroupBySort>,
-    inner: &Aggregates,
-) -> Result<Vec<GroupOrder>, Failure> {
-    let sorters = sort.unwrap_or_default().sorters;
-    within("sorters", sorters.len(), 0, ORDERS_MAX)?;
-    let orders = sorters.into_iter().map(|sorter| {
-        let (by, order) = if let Some(by) = &sorter.group_key_sort {
-            (GroupOrderBy::Key, by.order())
-        } else if let Some(by) = &sorter.row_count_sort {
-            (GroupOrderBy::Rows, by.order())
-        } else {
-            let by = sorter.sub_agg_sort.ok_or_else(missing)?;
-            let order = by.order();
-            let name = by.sub_agg_name.ok_or_else(missing)?;
-            let mut metrics = inner.metrics.iter();
-            let measure = metrics.find(|one| one.name == name);
-            let has_number = |one: &Measure| {
-                !matches!(
-                    one.kind,
-                    MeasureKind::Percentiles(_) | MeasureKind::TopRows { .. }
-                )
-            };
-            if !measure.is_some_and(has_number) {
-                return Err(InvalidSearch::AggregateName(name).into());
-            }
-            (GroupOrderBy::Metric(name), order)
-        };
-        Ok(GroupOrder {
-            by,
-            is_desc: order == proto::SortOrder::Desc,
-        })
-    });
-    orders.collect()
-}
-
-pub(super) fn value(bytes: Option<Bytes>, field: &str) -> Result<Option<Value>, Failure> {
-    let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
-        return Ok(None);
-    };
-    Ok(Some(match decode_variant(&bytes, field)? {
-        Variant::Integer(number) => Value::Integer(number),
-        Variant::Double(number) if number.is_finite() => Value::Double(number),
-        Variant::Boolean(flag) => Value::Boolean(flag),
-        Variant::String(text) => Value::String(text),
-        _ => return Err(InvalidSearch::Value(field.to_owned()).into()),
-    }))
 }

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::super::failure::Failure;
-use super::super::fields::walk;
 use super::super::proto;
 use super::super::request::table::{missing, table_name};
 use super::aggregate::aggregates;
+use super::parts::at_most;
 use super::query::query;
 use super::refusal::within;
 use super::show::highlight;
@@ -229,28 +229,6 @@ impl ScanIn {
 const COLUMN_NAMES: &[u32] = &[3, 2];
 const SORTERS: &[u32] = &[4, 6, 1];
 const SORTER_POINTS: &[u32] = &[4, 6, 1, 2, 2];
-
-/// Refuses more fields of a place than may be decoded: an empty one takes two bytes here and hundreds in memory.
-pub(super) fn at_most(
-    what: &'static str,
-    most: usize,
-    body: &[u8],
-    path: &[u32],
-) -> Result<(), Failure> {
-    fn count(message: &[u8], path: &[u32], found: &mut usize) -> Result<(), Failure> {
-        let Some((number, rest)) = path.split_first() else {
-            *found += 1;
-            return Ok(());
-        };
-        walk(message, |field, content| match field == *number {
-            true => count(content, rest, found),
-            false => Ok(()),
-        })
-    }
-    let mut found = 0;
-    count(body, path, &mut found)?;
-    within(what, found, 0, most)
-}
 
 fn unsupported(what: &'static str) -> Failure {
     InvalidSearch::Unsupported(what).into()

@@ -9,10 +9,9 @@ use prost::Message as _;
 use super::super::failure::Failure;
 use super::super::proto;
 use super::super::request::table::missing;
-use super::parts::{Inside, field, many, point, weight};
+use super::parts::{Inside, field, many, point, unit_ms, weight};
 use super::refusal::within;
 use super::show::inner_hits;
-use super::stepped::unit_ms;
 use tideline_model::Value;
 use tideline_model::search::{
     Best, Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Function, FunctionKind, Functions,

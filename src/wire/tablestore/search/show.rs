@@ -9,9 +9,8 @@ use prost::Message as _;
 use super::super::failure::Failure;
 use super::super::fields::count;
 use super::super::proto;
-use super::parts::field;
+use super::parts::{at_most, field};
 use super::refusal::within;
-use super::request::at_most;
 use super::sort::{POINTS_MAX, sort};
 use tideline_model::search::{
     FRAGMENT_CHARS_MAX, FRAGMENTS_MAX, Fragments, HIGHLIGHTS_MAX, Highlight, HighlightField,

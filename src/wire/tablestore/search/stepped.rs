@@ -1,19 +1,25 @@
-//! Groupings by steps, of numbers and of the calendar, decoded.
+//! Groupings by steps, of numbers and of the calendar, and orders of groups, decoded.
 //!
-//! Owns: their messages. Promises: a range that is asked for has no more steps than may be returned. Must not: know
-//! which fields there are.
+//! Owns: their messages, and values of fields. Promises: a range that is asked for has no more steps than may be
+//! returned. Must not: know which fields there are.
 
 use bytes::Bytes;
 use prost::Message as _;
 
 use super::super::failure::Failure;
+use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
-use super::aggregate::{order, value};
+use super::parts::unit_ms;
+use super::refusal::within;
 use tideline_model::Value;
 use tideline_model::search::{
-    Aggregates, DateSteps, DateUnit, GROUPS_MAX, GroupKind, InvalidSearch, zone_ms,
+    Aggregates, DateSteps, DateUnit, GROUPS_MAX, GroupKind, GroupOrder, GroupOrderBy,
+    InvalidSearch, Measure, MeasureKind, zone_ms,
 };
+
+/// Parts of an order.
+const ORDERS_MAX: usize = 10;
 
 /// Decodes what is computed of each group.
 type Inner = Result<Aggregates, Failure>;
@@ -113,23 +119,6 @@ fn least(count: Option<i64>) -> Result<u64, Failure> {
     Ok(count.map_err(|_| InvalidSearch::Range("min_doc_count", 0, usize::MAX))?)
 }
 
-/// How long a unit is that is always as long, ms.
-pub(super) fn unit_ms(unit: proto::DateTimeUnit) -> Result<i64, Failure> {
-    Ok(match unit {
-        proto::DateTimeUnit::Week => 604_800_000,
-        proto::DateTimeUnit::Day => 86_400_000,
-        proto::DateTimeUnit::Hour => 3_600_000,
-        proto::DateTimeUnit::Minute => 60_000,
-        proto::DateTimeUnit::Second => 1_000,
-        proto::DateTimeUnit::Millisecond => 1,
-        proto::DateTimeUnit::Year
-        | proto::DateTimeUnit::QuarterYear
-        | proto::DateTimeUnit::Month => {
-            return Err(InvalidSearch::Unsupported("a span of months or years").into());
-        }
-    })
-}
-
 #[allow(clippy::cast_precision_loss)] // steps of doubles
 fn number(bytes: Option<Bytes>, field: &str) -> Result<Option<f64>, Failure> {
     Ok(match value(bytes, field)? {
@@ -138,4 +127,53 @@ fn number(bytes: Option<Bytes>, field: &str) -> Result<Option<f64>, Failure> {
         Some(Value::Double(number)) => Some(number),
         Some(_) => return Err(InvalidSearch::Value(field.to_owned()).into()),
     })
+}
+
+pub(super) fn order(
+    sort: Option<proto::GroupBySort>,
+    inner: &Aggregates,
+) -> Result<Vec<GroupOrder>, Failure> {
+    let sorters = sort.unwrap_or_default().sorters;
+    within("sorters", sorters.len(), 0, ORDERS_MAX)?;
+    let orders = sorters.into_iter().map(|sorter| {
+        let (by, order) = if let Some(by) = &sorter.group_key_sort {
+            (GroupOrderBy::Key, by.order())
+        } else if let Some(by) = &sorter.row_count_sort {
+            (GroupOrderBy::Rows, by.order())
+        } else {
+            let by = sorter.sub_agg_sort.ok_or_else(missing)?;
+            let order = by.order();
+            let name = by.sub_agg_name.ok_or_else(missing)?;
+            let mut metrics = inner.metrics.iter();
+            let measure = metrics.find(|one| one.name == name);
+            let has_number = |one: &Measure| {
+                !matches!(
+                    one.kind,
+                    MeasureKind::Percentiles(_) | MeasureKind::TopRows { .. }
+                )
+            };
+            if !measure.is_some_and(has_number) {
+                return Err(InvalidSearch::AggregateName(name).into());
+            }
+            (GroupOrderBy::Metric(name), order)
+        };
+        Ok(GroupOrder {
+            by,
+            is_desc: order == proto::SortOrder::Desc,
+        })
+    });
+    orders.collect()
+}
+
+pub(super) fn value(bytes: Option<Bytes>, field: &str) -> Result<Option<Value>, Failure> {
+    let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
+        return Ok(None);
+    };
+    Ok(Some(match decode_variant(&bytes, field)? {
+        Variant::Integer(number) => Value::Integer(number),
+        Variant::Double(number) if number.is_finite() => Value::Double(number),
+        Variant::Boolean(flag) => Value::Boolean(flag),
+        Variant::String(text) => Value::String(text),
+        _ => return Err(InvalidSearch::Value(field.to_owned()).into()),
+    }))
 }

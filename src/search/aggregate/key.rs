@@ -1,18 +1,148 @@
-//! Several groupings at once: a group for each combination of their keys.
+//! The groups that a row is in, by one key or by several at once.
 //!
-//! Owns: how a combination is written. Promises: combinations are written so that their bytes compare as they are to
-//! come, over all segments; those that came on earlier pages are passed by. Must not: count.
+//! Owns: what the key of a row is, and how a combination of keys is written. Promises: combinations are written so that
+//! their bytes compare as they are to come, over all segments; those that came on earlier pages are passed by. Must
+//! not: count.
 
-use tantivy::{DocId, SegmentReader, TantivyError, u64_to_f64, u64_to_i64};
+use tantivy::query::Scorer;
+use tantivy::{DocId, SegmentReader, TantivyError};
+use tantivy::{i64_to_u64, u64_to_f64, u64_to_i64};
 use xxhash_rust::xxh3::xxh3_64;
 
-use tideline_model::search::{GROUPS_ALL_MAX, GroupKind, GroupOrder, GroupOrderBy, InvalidSearch};
+use tideline_model::search::{
+    GROUPS_ALL_MAX, GroupKind, GroupOrder, GroupOrderBy, InvalidSearch, Point, StoredPoint,
+    distance_m,
+};
 
-use super::part::{KeyPart, SourceKind};
-use super::{Key, Texts};
+use super::values::{Number, Source, SourceKind, Values};
+use super::{Dates, Key, Steps, Texts};
 use crate::collect::{Share, Short};
 
-/// See the top.
+/// A key in one segment.
+pub(super) enum KeyPart {
+    Values(Values),
+    Ranges(Values, Vec<(f64, f64)>),
+    Distances(Values, Point, Vec<(f64, f64)>),
+    Cells(Values, u32),
+    Filters(Vec<Box<dyn Scorer>>),
+    Steps(Values, Steps),
+    Dates(Values, Dates),
+    Several(SeveralPart),
+}
+
+impl KeyPart {
+    pub(super) fn new(key: &Key, segment: &SegmentReader) -> tantivy::Result<KeyPart> {
+        let of = |source: &Source| Values::new(source, segment);
+        Ok(match key {
+            Key::Values(source) => KeyPart::Values(of(source)?),
+            Key::Ranges(source, ranges) => KeyPart::Ranges(of(source)?, ranges.clone()),
+            Key::Distances(source, origin, ranges) => {
+                KeyPart::Distances(of(source)?, *origin, ranges.clone())
+            }
+            Key::Cells(source, chars) => KeyPart::Cells(of(source)?, *chars),
+            Key::Steps(source, steps) => KeyPart::Steps(of(source)?, *steps),
+            Key::Dates(source, dates) => KeyPart::Dates(of(source)?, *dates),
+            Key::Several(several) => KeyPart::Several(several.part(segment)?),
+            Key::Filters(filters) => {
+                let rows = filters.iter().map(|filter| filter.scorer(segment, 1.0));
+                KeyPart::Filters(rows.collect::<tantivy::Result<_>>()?)
+            }
+        })
+    }
+
+    /// Finds the keys of a row, each once. Rows come in their order.
+    pub(super) fn keys(
+        &mut self,
+        row: DocId,
+        found: &mut Vec<u64>,
+        texts: &mut Texts,
+        share: &Share,
+    ) -> Result<(), Short> {
+        found.clear();
+        let mut each = |values: &mut Values, key: &mut dyn FnMut(Number, &mut Vec<u64>)| {
+            values.each(row, texts, share, |value| {
+                key(value, found);
+                Ok(())
+            })
+        };
+        match self {
+            KeyPart::Values(values) => each(values, &mut |value, found| found.push(value.key))?,
+            KeyPart::Ranges(values, ranges) => each(values, &mut |value, found| {
+                found.extend(inside(ranges, value.number));
+            })?,
+            KeyPart::Distances(values, origin, ranges) => each(values, &mut |value, found| {
+                let distance = distance_m(*origin, StoredPoint(value.key).into());
+                found.extend(inside(ranges, distance));
+            })?,
+            KeyPart::Cells(values, chars) => each(values, &mut |value, found| {
+                found.push(StoredPoint(value.key).cell(*chars));
+            })?,
+            KeyPart::Steps(values, steps) => each(values, &mut |value, found| {
+                let (number, range) = (value.number, steps.range);
+                if range.is_none_or(|(from, to)| from <= number && number <= to) {
+                    found.push(steps.of(number));
+                }
+            })?,
+            KeyPart::Dates(values, dates) => each(values, &mut |value, found| {
+                let (ms, range) = (u64_to_i64(value.key), dates.range);
+                if range.is_none_or(|(from, to)| from <= ms && ms <= to) {
+                    found.push(i64_to_u64(dates.steps.begin(ms)));
+                }
+            })?,
+            KeyPart::Several(several) => several.keys(row, found, texts, share)?,
+            KeyPart::Filters(filters) => {
+                for (at, rows) in (0..).zip(filters) {
+                    if rows.doc() < row {
+                        rows.seek(row);
+                    }
+                    if rows.doc() == row {
+                        found.push(at);
+                    }
+                }
+            }
+        }
+        if found.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
+        Ok(())
+    }
+}
+
+impl KeyPart {
+    /// Whether a row without a key has a value all the same, outside of the range that is asked for.
+    pub(super) fn is_outside(&self, row: DocId) -> bool {
+        let (values, has_range) = match self {
+            KeyPart::Steps(values, steps) => (values, steps.range.is_some()),
+            KeyPart::Dates(values, dates) => (values, dates.range.is_some()),
+            _ => return false,
+        };
+        has_range && values.has(row)
+    }
+}
+
+/// Which of some ranges a number is in.
+fn inside(ranges: &[(f64, f64)], number: f64) -> impl Iterator<Item = u64> {
+    let all = (0..).zip(ranges.iter());
+    let inside = all.filter(move |(_, (from, to))| *from <= number && number < *to);
+    inside.map(|(at, _)| at)
+}
+
+impl Steps {
+    /// The number of the step that a value is in, as keys have it.
+    #[allow(clippy::cast_possible_truncation)] // saturates; steps so far out are one
+    pub(super) fn of(&self, number: f64) -> u64 {
+        i64_to_u64(((number - self.offset) / self.interval).floor() as i64)
+    }
+
+    /// Where a step begins.
+    #[allow(clippy::cast_precision_loss)] // keys of doubles
+    pub(super) fn begin(&self, step: u64) -> f64 {
+        u64_to_i64(step) as f64 * self.interval + self.offset
+    }
+}
+
+/// Several groupings at once.
 pub(super) struct Several {
     keys: Vec<(Key, bool)>,
     /// What stands for the groupings in tokens.
