@@ -54,6 +54,7 @@ pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
 
 impl Searches {
     /// Searches in an index of a table as it is described now.
+    #[allow(clippy::too_many_lines)] // one step after the other
     pub async fn search<Rows: RowSink>(
         &self,
         table: &Arc<Table>,

@@ -107,6 +107,7 @@ fn measuring(scope: &Scope<'_>, asked: &Measure) -> Result<Measuring, InvalidSea
     Ok(made(Of::Values(source)))
 }
 
+#[allow(clippy::too_many_lines)] // a few lines for each kind of grouping
 fn key(scope: &Scope<'_>, asked: &GroupKind) -> Result<Key, Error> {
     let of = |field: &str, what, allowed, missing: &Option<Value>| {
         source(scope.layout, (field, what), allowed, missing).map_err(Error::Search)

@@ -136,6 +136,7 @@ fn measure(message: proto::Aggregation) -> Result<Measure, Failure> {
     })
 }
 
+#[allow(clippy::too_many_lines)] // a few lines for each kind of grouping
 fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<GroupBy, Failure> {
     let code = message.r#type.ok_or_else(missing)?;
     let kind = proto::GroupByType::try_from(code);
