@@ -145,6 +145,7 @@ const TOP_LEVEL: &[&str] = &[
     "CHANGELOG.md",
     "SECURITY.md",
     "LICENSE",
+    ".cargo",
     ".ci",
     "rustfmt.toml",
     "clippy.toml",

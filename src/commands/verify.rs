@@ -18,7 +18,7 @@ use crate::partition::{
 use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
 use crate::search::{StoredSource, VerifiedSearch, verify_search};
 use crate::table::{Batch, Catalog, Indexed, verify_indexes};
-use crate::timeline::{Limits, StoredTimelines, Verified};
+use crate::timeline::{Limits, StoredTimelines, Verified, stored_tables};
 
 /// Checks a data directory, or the one in a backup, and writes what it finds. `true` = no problem.
 pub fn verify(
@@ -251,7 +251,7 @@ fn check_search(
     let before = problems.len();
     let found = verify_search(
         (data, history),
-        &catalog.searched(),
+        (&catalog.searched(), &stored_tables(inspection.origin())),
         &sources,
         now,
         &mut |problem| {
@@ -260,10 +260,20 @@ fn check_search(
     );
     tell(&problems[before..], out)?;
     match found {
-        VerifiedSearch { indexes: 0, .. } => Ok(()),
-        VerifiedSearch { indexes, documents } => {
-            writeln!(out, "{indexes} search indexes, {documents} documents")
-        }
+        VerifiedSearch {
+            indexes: 0,
+            unfinished: 0,
+            ..
+        } => Ok(()),
+        VerifiedSearch {
+            indexes,
+            documents,
+            rows,
+            unfinished,
+        } => writeln!(
+            out,
+            "{indexes} search indexes, {documents} documents of {rows} rows and messages, {unfinished} indexes not whole yet"
+        ),
     }
 }
 

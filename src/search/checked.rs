@@ -13,7 +13,7 @@ use crate::aggregate::Tree;
 use crate::asked::Asked;
 use crate::collect::{Found, Hit, Order, OrderPart, Page, PageToken, SortValue, Top, lock};
 use crate::index::layout::Layout;
-use crate::query::{Compiled, with_key};
+use crate::query::{Compiled, Shows, with_key};
 
 /// A search that was checked against its index.
 pub(crate) struct Checked {
@@ -28,6 +28,8 @@ pub(crate) struct Checked {
     pub(crate) alike: Option<OrderPart>,
     pub(crate) page: Page,
     pub(crate) aggregates: Aggregates,
+    /// What is shown of rows beside their columns.
+    pub(crate) shows: Option<Shows>,
     /// Rows before the page, and of it.
     pub(crate) offset: usize,
     pub(crate) limit: usize,

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use tideline_base::bounds::Resource;
 use tideline_model::search::{
-    Aggregated, Aggregates, Bool, Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort,
-    Sorter, Total,
+    Aggregated, Aggregates, Bool, Columns, Highlight, InvalidSearch, Query, Scan, Search,
+    SearchIndex, Shown, Sort, Sorter, Total,
 };
-use tideline_model::{Error, RowSink, Selection};
+use tideline_model::{Error, KeyValue, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
 use crate::aggregate::Tree;
@@ -22,7 +22,7 @@ use crate::collect::{Found, OF_ONE_MAX, Order, OrderPart, Page, PageToken, Short
 use crate::deadline::Deadline;
 use crate::follow::{Snapshot, since};
 use crate::index::layout::Layout;
-use crate::query::{compile, living};
+use crate::query::{compile, living, shows};
 use crate::searches::Searches;
 
 /// The rows of a page.
@@ -30,6 +30,10 @@ use crate::searches::Searches;
 pub struct Hits<Rows> {
     /// In order, each with its score if rows are sorted by it.
     pub rows: Vec<(Rows, Option<f32>)>,
+    /// What is shown of each of them; empty = nothing was asked for.
+    pub shown: Vec<Shown>,
+    /// Rows that `aggregated` names, by their encoded keys.
+    pub named: BTreeMap<Vec<u8>, Rows>,
     /// How many rows match, if it was asked for.
     pub total: Option<u64>,
     /// What was computed of all that match.
@@ -46,10 +50,11 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Rows of a page with columns that are not in the index.
 const LIMIT_OF_TABLE: usize = 100;
 /// A page ends after so many bytes of rows; so many are read at a time.
-const PAGE_BYTES_MAX: usize = 4 << 20;
+pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
 
 impl Searches {
     /// Searches in an index of a table as it is described now.
+    #[allow(clippy::too_many_lines)] // one step after the other
     pub async fn search<Rows: RowSink>(
         &self,
         table: &Arc<Table>,
@@ -75,11 +80,15 @@ impl Searches {
         let (query, unfiltered) = filtered(search.query, search.filter);
         let page = match &search.token {
             None => Page::first(index.schema.sort(search.sort)),
-            Some(_) if search.sort.is_some() => {
-                return Err(Error::Search(InvalidSearch::WithToken("sort")));
-            }
             Some(token) => {
-                PageToken::read(token, index.id, &query, &layout).map_err(Error::Search)?
+                let page = PageToken::read(token, index.id, &query, &layout);
+                let page = page.map_err(Error::Search)?;
+                // Some clients say the order of the first page once more.
+                let is_same = |sort: Sort| index.schema.sort(Some(sort)) == page.sort;
+                if !search.sort.is_none_or(is_same) {
+                    return Err(Error::Search(InvalidSearch::WithToken("sort")));
+                }
+                page
             }
         };
         let alike = search.collapse.as_ref();
@@ -87,6 +96,7 @@ impl Searches {
         let alike = alike.transpose().map_err(Error::Search)?;
         let (of, window) = ((&**table, index), (search.offset, search.limit, alike));
         let asked = (query, unfiltered, search.aggregates);
+        let asked = (asked, &search.highlight);
         let checked = self.checked(of, layout, asked, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self
             .covered(
@@ -106,7 +116,13 @@ impl Searches {
         };
         let total = counts.then_some(found.count);
         let is_all = found.is_all && is_covered;
-        let (rows, read) = self.rows(table, &found, &selection).await?;
+        let (rows, keys, read) = self.rows(table, &found, &selection).await?;
+        let shown = match &checked.shows {
+            Some(_) => self.shown(table, &checked, keys).await?,
+            None => Vec::new(),
+        };
+        let is_all = is_all && !checked.asked.deadline.was_over();
+        let named = self.named(table, &found.aggregated, &selection).await?;
         if read < found.hits.len() && !goes_on {
             return Err(Error::Search(InvalidSearch::Memory(PAGE_BYTES_MAX >> 20)));
         }
@@ -118,6 +134,8 @@ impl Searches {
         figures.seconds.record(began.elapsed().as_secs_f64());
         Ok(Hits {
             rows,
+            shown,
+            named,
             total,
             aggregated: found.aggregated,
             is_all,
@@ -154,6 +172,7 @@ impl Searches {
         };
         let (of, window) = ((&**table, index), (0, scan.limit, None));
         let asked = (scan.query, None, Aggregates::default());
+        let asked = (asked, &Highlight::default());
         let checked = self.checked(of, layout, asked, page, window, scan.timeout_ms)?;
         let scans = &self.inner.scans;
         let kept = match &scan.session {
@@ -180,13 +199,15 @@ impl Searches {
         if !found.is_all {
             return Err(Error::Busy);
         }
-        let (rows, read) = self.rows(table, &found, &selection).await?;
+        let (rows, _, read) = self.rows(table, &found, &selection).await?;
         let next = found.hits[..read].last().map(|hit| checked.behind(hit));
         if let (None, Some(session)) = (&next, &scan.session) {
             scans.end(session);
         }
         Ok(Hits {
             rows,
+            shown: Vec::new(),
+            named: BTreeMap::new(),
             total: None,
             aggregated: Aggregated::default(),
             is_all: true,
@@ -199,7 +220,7 @@ impl Searches {
         &self,
         (table, index): (&Table, &SearchIndex),
         layout: Layout,
-        (query, unfiltered, aggregates): (Query, Option<Query>, Aggregates),
+        ((query, unfiltered, aggregates), highlight): (Computed, &Highlight),
         page: Page,
         (offset, limit, alike): (usize, usize, Option<OrderPart>),
         timeout_ms: Option<u64>,
@@ -210,6 +231,7 @@ impl Searches {
             since_ms: since(table, index, self.inner.tables.search_ms()),
             limit,
         });
+        let shows = shows(&layout, &asked, (&query, highlight)).map_err(Error::Search)?;
         let compiled = compile(&layout, &asked, &query).map_err(Error::Search)?;
         let unfiltered = unfiltered.map(|query| compile(&layout, &asked, &query));
         let unfiltered = unfiltered.transpose().map_err(Error::Search)?;
@@ -224,6 +246,7 @@ impl Searches {
             alike,
             page,
             aggregates,
+            shows,
             offset,
             limit,
             asked,
@@ -257,14 +280,14 @@ impl Searches {
         found
     }
 
-    /// The rows of a page, as many as it may have bytes; and of how many hits these are.
+    /// The rows of a page, as many as it may have bytes, their keys, and of how many hits these are.
     async fn rows<Rows: RowSink>(
         &self,
         table: &Arc<Table>,
         found: &Found,
         selection: &Selection,
-    ) -> Result<(Vec<(Rows, Option<f32>)>, usize), Error> {
-        let (mut rows, mut read, mut bytes) = (Vec::new(), 0, 0);
+    ) -> Result<(Vec<(Rows, Option<f32>)>, Vec<Vec<KeyValue>>, usize), Error> {
+        let (mut rows, mut keys, mut read, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
         // Partitions are read one after the other: a row that comes before its place in the page waits here.
         let mut by_key = BTreeMap::new();
         for hit in &found.hits {
@@ -284,12 +307,18 @@ impl Searches {
                 by_key.extend(some.map(|now| (now.key, (now.row, now.bytes))));
             }
             let (row, size) = by_key.remove(&key).unwrap_or_default();
-            rows.extend(row.map(|row| (row, hit.score)));
+            if let Some(row) = row {
+                rows.push((row, hit.score));
+                keys.push(key);
+            }
             (read, bytes) = (read + 1, bytes + size);
         }
-        Ok((rows, read))
+        Ok((rows, keys, read))
     }
 }
+
+/// What rows are found by, what they are filtered out of, and what is computed.
+type Computed = (Query, Option<Query>, Aggregates);
 
 /// The rows that are returned, and what they are filtered out of.
 fn filtered(query: Query, filter: Option<Query>) -> (Query, Option<Query>) {

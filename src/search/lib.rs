@@ -17,6 +17,7 @@ mod follow;
 pub mod fuzz;
 mod index;
 mod messages;
+mod named;
 mod query;
 mod scans;
 mod searches;

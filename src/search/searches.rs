@@ -103,7 +103,7 @@ impl Running {
 }
 
 /// The folder of all indexes in a data directory.
-const FOLDER: &str = "search";
+pub(crate) const FOLDER: &str = "search";
 /// The folder of an index in a data directory.
 pub(crate) fn folder_of(data: &Path, index: TableId) -> PathBuf {
     data.join(FOLDER).join(index.0.to_string())

@@ -53,7 +53,6 @@ class Server:
             file.write(self.config)
 
     def start(self):
-        assert self.process is None or self.process.poll() is not None, "it runs"
         command = [self.binary, "serve", "--data", self.data, "--listen", f"{self.listen}:{self.port}"]
         if self.config is not None:
             self.write_config()

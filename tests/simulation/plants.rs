@@ -74,7 +74,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         "retired_early",
         "a memtable goes before its run is in the image",
     ),
-    quick(
+    plant(
         "ids_forgotten",
         "an append that is sent again is appended again",
     ),

@@ -17,9 +17,11 @@ from tablestore import (
     RangeQuery, ReservedThroughput, Row, ScanQuery, ScoreSort, SearchIndexMeta, SearchQuery, Sort, SortOrder, Sum, SyncPhase, TableInBatchWriteRowItem, TableMeta, TableOptions, TermQuery, TermsQuery,
     WildcardQuery,
 )
-from tablestore.group_by import GroupByGeoGrid
+from tablestore.aggregation import TopRows
+from tablestore.group_by import DateTimeValue, GeoPoint, GroupByComposite, GroupByDateHistogram, GroupByGeoDistance, GroupByGeoGrid
 from tablestore.metadata import (
-    FieldValueFactor, FunctionScoreQuery, GeoHashPrecision, KnnVectorQuery, NestedQuery, VectorDataType, VectorMetricType, VectorOptions,
+    DateTimeUnit, DocSort, FieldValueFactor, FunctionScoreQuery, GeoHashPrecision, Highlight, HighlightEncoder, HighlightParameter, InnerHits,
+    KnnVectorQuery, NestedQuery, VectorDataType, VectorMetricType, VectorOptions,
 )
 
 from sdk import IGNORE, connect, invalid, refused
@@ -206,6 +208,10 @@ def test_pages_go_on_by_their_tokens(client, ships):
         find(client, ships, query, next_token=b"no token")
     with invalid():
         find(client, ships, query, next_token=token, offset=1)
+    # The order of the first page may be said once more; another may not.
+    assert keys(find(client, ships, query, sort, limit=10, next_token=token)) == expected[30:]
+    with invalid("The sort can't be given with a token."):
+        find(client, ships, query, Sort([FieldSort("long")]), next_token=token)
     assert find(client, ships, query, limit=0).total_count == 33
 
 
@@ -579,5 +585,53 @@ def test_aggregations_and_groups(client, ships):
     ]:
         with invalid(text):
             ask(aggs=aggs)
+    with invalid("[group by geo grid] field_name:word type:keyword is invalid, allow [geo_point]"):
+        ask(group_bys=[GroupByGeoGrid("word", GeoHashPrecision.GHP_5009KM_4992KM_1)])
+
+
+def test_groups_by_place_and_date_and_the_first_rows_of_each(client, ships):
+    ask = lambda *groups: find(client, ships, MatchAllQuery(), limit=0, group_bys=list(groups)).group_by_results
+    far, cells, months = ask(
+        GroupByGeoDistance("point", GeoPoint(52.5, 13.4), [(500_000, 1e6), (float("-inf"), 1)]),
+        GroupByGeoGrid("point", GeoHashPrecision.GHP_156KM_156KM_3),
+        GroupByDateHistogram("day", DateTimeValue(1, DateTimeUnit.MONTH), time_zone="+01:00", min_doc_count=0),
+    )
+    assert [(item.range_from, item.range_to, item.row_count) for item in far.items] == [(500_000, 1e6, 1), (0, 1, 1)]
+    assert [(item.key, item.row_count) for item in cells.items] == [("u28", 1), ("u33", 1)]
+    corner = cells.items[1].geo_grid.top_left
+    assert 52.5 < corner.lat < 54 and 12 < corner.lon < 13.4
+    hour = 3_600_000
+    assert [(item.timestamp, item.row_count) for item in months.items] == [(1706745600000 - hour, 1), (1709251200000 - hour, 1)]
+    sources = [GroupByField("flag", name="flag"), GroupByHistogram("long", 2, FieldRange(0, 9), name="steps")]
+    found, token = [], None
+    while True:
+        (page,) = ask(GroupByComposite(sources, size=2, next_token=token, sub_aggs=[TopRows(1, Sort([PrimaryKeySort(SortOrder.DESC)]))]))
+        assert page.source_group_by_names == ["flag", "steps"]
+        found += [(item.keys, item.row_count, item.sub_aggs[0].value[0][0][0][1]) for item in page.items]
+        token = page.next_token
+        if not token:
+            break
+    assert found == [([None, None], 1, "dora"), ([None, "2"], 1, "cleo"), (["false", "2"], 1, "bea"), (["true", "0"], 1, "ada")]
     with invalid():
-        ask(group_bys=[GroupByGeoGrid("point", GeoHashPrecision.GHP_5009KM_4992KM_1)])
+        ask(GroupByComposite(sources[:1], next_token="0"))
+
+
+def test_words_are_marked_and_objects_that_match_are_shown(client, make_table):
+    table = make_table([("k", "STRING")])
+    texts = [FieldSchema("text", FieldType.TEXT, enable_highlighting=True)]
+    fields = [*texts, FieldSchema("plain", FieldType.TEXT), FieldSchema("tags", FieldType.NESTED, sub_field_schemas=texts)]
+    put(client, table, "ada", text="A <red> ship & a red sea", tags='[{"text": "green"}, {"text": "red tide"}, {"text": "Red"}]')
+    put(client, table, "bea", text="green", tags="[]")
+    with an_index(client, table, fields) as index:
+        marked = Highlight([HighlightParameter("text", pre_tag="<b>", post_tag="</b>")], HighlightEncoder.HTML_MODE)
+        inner = InnerHits(Sort([DocSort(SortOrder.DESC)]), 0, 9, Highlight([HighlightParameter("tags.text")]))
+        query = BoolQuery(should_queries=[MatchQuery("text", "red"), NestedQuery("tags", MatchQuery("tags.text", "red"), inner_hits=inner)])
+        (hit,) = find(client, (table, index), query, highlight=marked).search_hits
+        fragments = lambda hit: [(field.field_name, list(field.field_fragments)) for field in hit.highlight_result.highlight_fields]
+        assert fragments(hit) == [("text", ["A &lt;<b>red</b>&gt; ship &amp; a <b>red</b> sea"])]
+        (inside,) = hit.search_inner_hits
+        shown = [(one.nested_doc_offset, fragments(one)[0][1]) for one in inside.search_hits]
+        assert inside.path == "tags" and shown == [(2, ["<em>Red</em>"]), (1, ["<em>red</em> tide"])]
+        for field in ("plain", "none", "tags.text"):
+            with invalid(f"highlighting is not supported for field[{field}]"):
+                find(client, (table, index), query, highlight=Highlight([HighlightParameter(field)]))

@@ -83,14 +83,19 @@ pub(super) async fn search(
     let found = searches.search::<RowBuffer>(&table, &asked.of.index, asked.search);
     let Hits {
         rows,
+        shown,
+        named,
         total,
         aggregated,
         is_all,
         next,
     } = found.await?;
     let rows = rows.into_iter();
+    let named = named.into_iter();
     Ok(Reply::Found(FoundPage {
         rows: rows.map(|(row, score)| (row.into_bytes(), score)).collect(),
+        shown,
+        named: named.map(|(key, row)| (key, row.into_bytes())).collect(),
         total,
         aggregated,
         is_all,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the two requests. Must not: know what a query means.
 
-use super::{Aggregates, Query, Sort};
+use super::{Aggregates, Highlight, Query, Sort};
 
 /// Whether the rows that match are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct Search {
     pub collapse: Option<String>,
     /// What is computed of all that match.
     pub aggregates: Aggregates,
+    /// Pieces of texts around what was looked for.
+    pub highlight: Highlight,
     /// What of the rows.
     pub columns: Columns,
     /// How long the caller waits, ms; `None` = as long as may be.

@@ -143,6 +143,13 @@ fn below(number: i64, end: i64) -> Option<i64> {
     (number < end).then_some(number)
 }
 
+/// How far the clocks of a zone are before UTC, ms: `Z`, `+08:00` or `-0530`.
+#[must_use]
+pub fn zone_ms(text: &str) -> Option<i64> {
+    let mut rest = text;
+    zone(&mut rest).filter(|_| rest.is_empty())
+}
+
 /// The offset from UTC, ms.
 fn zone(rest: &mut &str) -> Option<i64> {
     if let Some(behind) = rest.strip_prefix('Z') {
@@ -174,8 +181,18 @@ fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
+/// The month that a day is in, counted in days since 1970: months since that of January in year 0.
+pub(super) fn month_of(day: i64) -> i64 {
+    // As below, from the first of March in year 0 on.
+    let day = day + 719_468;
+    let (ages, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    12 * (400 * ages + year) + (5 * day + 2) / 153 + 2
+}
+
 /// Days of the Gregorian calendar.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     // Years that begin in March, so that the day of a leap year is the last one.
     let (year, month) = match month {
         1 | 2 => (year - 1, month + 9),

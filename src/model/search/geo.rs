@@ -63,6 +63,52 @@ impl From<StoredPoint> for Point {
     }
 }
 
+/// Characters of a cell's name.
+pub const CELL_CHARS_MAX: u32 = 12;
+/// Each stands for five halvings of a cell, of longitude and latitude by turns.
+const CELL_CHARS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
+
+impl StoredPoint {
+    /// The cell that it is in, whose name has so many characters: geohash.
+    #[must_use]
+    pub fn cell(self, chars: u32) -> u64 {
+        let (lat, lon) = (self.0 >> 32, self.0 & 0xffff_ffff);
+        (0..5 * chars.min(CELL_CHARS_MAX)).fold(0, |cell, at| {
+            let axis = if at % 2 == 0 { lon } else { lat };
+            cell << 1 | (axis >> (31 - at / 2)) & 1
+        })
+    }
+}
+
+/// The name of a cell.
+#[must_use]
+pub fn cell_name(cell: u64, chars: u32) -> String {
+    let of = |at: u32| char::from(CELL_CHARS[(cell >> (5 * at) & 31) as usize]);
+    (0..chars.min(CELL_CHARS_MAX)).rev().map(of).collect()
+}
+
+/// The corner of a cell with its highest latitude and lowest longitude, and the other one.
+#[must_use]
+#[allow(clippy::cast_precision_loss)] // 30 bits
+pub fn cell_corners(cell: u64, chars: u32) -> (Point, Point) {
+    let bits = 5 * chars.min(CELL_CHARS_MAX);
+    let (mut lat, mut lon) = (0_u64, 0_u64);
+    for at in (0..bits).rev() {
+        let bit = cell >> at & 1;
+        match (bits - 1 - at) % 2 {
+            0 => lon = lon << 1 | bit,
+            _ => lat = lat << 1 | bit,
+        }
+    }
+    let lat_step = 180.0 / (1_u64 << (bits / 2)) as f64;
+    let lon_step = 360.0 / (1_u64 << bits.div_ceil(2)) as f64;
+    let point = |lat: u64, lon: u64| Point {
+        lat: lat as f64 * lat_step - 90.0,
+        lon: lon as f64 * lon_step - 180.0,
+    };
+    (point(lat + 1, lon), point(lat, lon + 1))
+}
+
 /// Metres of the globe's mean radius.
 const RADIUS_M: f64 = 6_371_008.771_4;
 
@@ -104,6 +150,19 @@ mod tests {
             prop_assert!(kept.lat <= lat && kept.lon <= lon);
             prop_assert!(distance_m(point, kept) < 0.02);
             prop_assert_eq!(StoredPoint::from(kept), StoredPoint::from(point));
+        }
+    }
+
+    #[test]
+    fn cells_are_named_as_geohashes() {
+        let point = Point::parse("57.64911,10.40744").unwrap();
+        let cell = |chars| StoredPoint::from(point).cell(chars);
+        assert_eq!(cell_name(cell(11), 11), "u4pruydqqvj");
+        for chars in 1..=CELL_CHARS_MAX {
+            let (top_left, bottom_right) = cell_corners(cell(chars), chars);
+            assert!(bottom_right.lat <= point.lat && point.lat < top_left.lat);
+            assert!(top_left.lon <= point.lon && point.lon < bottom_right.lon);
+            assert!("u4pruydqqvj".starts_with(&cell_name(cell(chars.min(11)), chars.min(11))));
         }
     }
 

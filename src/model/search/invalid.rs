@@ -35,6 +35,8 @@ pub enum InvalidSearch {
     AggregateField(&'static str, String),
     /// The field of an aggregation is of another type: what is computed, field, type, the types that go.
     AggregateKind(&'static str, String, &'static str, &'static str),
+    /// Pieces of this field's texts can't be shown.
+    Highlight(String),
     /// So many groups are more than a search makes.
     Groups(usize),
     /// A number of a search is outside of its range: its name, lowest and highest.

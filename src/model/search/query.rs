@@ -3,7 +3,7 @@
 //! Owns: the forms of queries and their limits. Promises: a query has so many parts at most, however it is built. Must
 //! not: know which fields an index has.
 
-use super::{Combine, Decay, Fold, InvalidSearch, Modifier, ObjectScores, Point};
+use super::{Combine, Decay, Fold, InnerHits, InvalidSearch, Modifier, ObjectScores, Point};
 use crate::Value;
 
 /// Which rows.
@@ -156,6 +156,8 @@ pub struct Nested {
     pub scores: ObjectScores,
     /// What that is multiplied by.
     pub weight: f32,
+    /// Which of the objects are shown; `None` = none.
+    pub hits: Option<Box<InnerHits>>,
 }
 
 /// The same rows as another query's, with other scores.

@@ -10,13 +10,15 @@ use tantivy::Searcher;
 use tantivy::query::EnableScoring;
 
 use tideline_model::search::{
-    Aggregates, FieldType, GroupBy, GroupKind, InvalidSearch, Measure, MeasureKind, Query,
+    Aggregates, FieldType, GroupKind, InvalidSearch, Measure, MeasureKind, Query, Sort, Sorter,
 };
 use tideline_model::{Error, Value};
 
-use super::part::{Source, SourceKind};
-use super::{By, Key, Measuring, Node, Steps, Texts, Tree};
+use super::key::Several;
+use super::values::{Source, SourceKind};
+use super::{By, Dates, Key, Measuring, Node, Of, Steps, Texts, Tree};
 use crate::asked::Asked;
+use crate::collect::Order;
 use crate::index::layout::{Layout, Placed};
 use crate::query::compile;
 
@@ -52,7 +54,7 @@ impl Tree {
 fn node(scope: &Scope<'_>, by: Option<By>, asked: &Aggregates) -> Result<Node, Error> {
     let measures = asked.metrics.iter().map(|one| measuring(scope, one));
     let inner = asked.groups.iter().map(|one| {
-        let key = key(scope, one)?;
+        let key = key(scope, &one.by)?;
         let by = By {
             asked: one.clone(),
             key,
@@ -73,7 +75,13 @@ fn node(scope: &Scope<'_>, by: Option<By>, asked: &Aggregates) -> Result<Node, E
 }
 
 fn measuring(scope: &Scope<'_>, asked: &Measure) -> Result<Measuring, InvalidSearch> {
-    let what = match asked.kind {
+    let made = |of| Measuring {
+        of,
+        asked: asked.clone(),
+        of_groups: Vec::new(),
+        texts: Texts::default(),
+    };
+    let what = match &asked.kind {
         MeasureKind::Avg => "avg agg",
         MeasureKind::Max => "max agg",
         MeasureKind::Min => "min agg",
@@ -81,25 +89,30 @@ fn measuring(scope: &Scope<'_>, asked: &Measure) -> Result<Measuring, InvalidSea
         MeasureKind::Count => "count agg",
         MeasureKind::DistinctCount => "distinct count agg",
         MeasureKind::Percentiles(_) => "percentiles agg",
+        MeasureKind::TopRows { sort, .. } => {
+            let by_key = || Sort {
+                sorters: vec![Sorter::Key { is_desc: false }],
+                keys_last: true,
+            };
+            let sort = sort.clone().unwrap_or_else(by_key);
+            return Ok(made(Of::Rows(Order::new(scope.layout, &sort)?)));
+        }
     };
     let allowed = match asked.kind {
         MeasureKind::Count | MeasureKind::DistinctCount => ANY,
         MeasureKind::Sum => NUMBERS,
         _ => NUMBERS_AND_DATES,
     };
-    Ok(Measuring {
-        source: source(scope.layout, (&asked.field, what), allowed, &asked.missing)?,
-        asked: asked.clone(),
-        of_groups: Vec::new(),
-        texts: Texts::default(),
-    })
+    let source = source(scope.layout, (&asked.field, what), allowed, &asked.missing)?;
+    Ok(made(Of::Values(source)))
 }
 
-fn key(scope: &Scope<'_>, asked: &GroupBy) -> Result<Key, Error> {
+#[allow(clippy::too_many_lines)] // a few lines for each kind of grouping
+fn key(scope: &Scope<'_>, asked: &GroupKind) -> Result<Key, Error> {
     let of = |field: &str, what, allowed, missing: &Option<Value>| {
         source(scope.layout, (field, what), allowed, missing).map_err(Error::Search)
     };
-    Ok(match &asked.by {
+    Ok(match asked {
         GroupKind::Field { field, .. } => Key::Values(of(field, "group by field", GROUPED, &None)?),
         GroupKind::Range { field, ranges } => Key::Ranges(
             of(field, "group by range", NUMBERS_AND_DATES, &None)?,
@@ -108,6 +121,7 @@ fn key(scope: &Scope<'_>, asked: &GroupBy) -> Result<Key, Error> {
         GroupKind::Histogram {
             field,
             interval,
+            offset,
             missing,
             range,
             ..
@@ -115,9 +129,49 @@ fn key(scope: &Scope<'_>, asked: &GroupBy) -> Result<Key, Error> {
             of(field, "group by histogram", NUMBERS, missing)?,
             Steps {
                 interval: *interval,
+                offset: *offset,
                 range: *range,
             },
         ),
+        GroupKind::Dates {
+            field,
+            steps,
+            missing,
+            range,
+            ..
+        } => {
+            let source = of(field, "group by date histogram", DATES, missing)?;
+            let placed = scope.layout.field(field).map_err(Error::Search)?;
+            let ms = |value: &Value| match filled(placed, value).map_err(Error::Search)? {
+                Value::Integer(ms) => Ok(ms),
+                _ => Err(Error::Search(InvalidSearch::Value(field.clone()))),
+            };
+            let range = range.as_ref().map(|(from, to)| {
+                let range = (ms(from)?, ms(to)?);
+                Ok::<_, Error>(range)
+            });
+            let range = range.transpose()?;
+            let steps = *steps;
+            Key::Dates(source, Dates { steps, range })
+        }
+        GroupKind::Distance {
+            field,
+            origin,
+            ranges,
+        } => Key::Distances(
+            of(field, "group by geo distance", POINTS, &None)?,
+            *origin,
+            ranges.clone(),
+        ),
+        GroupKind::Grid {
+            field, precision, ..
+        } => Key::Cells(of(field, "group by geo grid", POINTS, &None)?, *precision),
+        GroupKind::Several { sources, after, .. } => {
+            let keys = sources.iter().map(|(_, kind)| key(scope, kind));
+            let keys = keys.collect::<Result<_, _>>()?;
+            let several = Several::new(keys, sources, after.as_ref());
+            Key::Several(several.map_err(Error::Search)?)
+        }
         GroupKind::Filter(filters) => {
             let weight = |filter: &Query| {
                 let compiled = compile(scope.layout, scope.asked, filter);
@@ -139,6 +193,8 @@ const NUMBERS_AND_DATES: Allowed = (
     &[FieldType::Long, FieldType::Double, FieldType::Date],
     "long, double, date",
 );
+const DATES: Allowed = (&[FieldType::Date], "date");
+const POINTS: Allowed = (&[FieldType::GeoPoint], "geo_point");
 const GROUPED: Allowed = (
     &[
         FieldType::Long,
@@ -207,6 +263,10 @@ fn filled(placed: &Placed, value: &Value) -> Result<Value, InvalidSearch> {
         | (FieldType::Double, Value::Double(_))
         | (FieldType::Boolean, Value::Boolean(_)) => value.clone(),
         (FieldType::Double, Value::Integer(number)) => Value::Double(*number as f64),
+        // Some SDKs send each number as a double.
+        (FieldType::Long, Value::Double(_)) => {
+            Value::Integer(placed.integer(value).ok_or_else(bad)?)
+        }
         (FieldType::Date, Value::Integer(number)) => {
             Value::Integer(placed.formats.of_integer(*number).ok_or_else(bad)?)
         }

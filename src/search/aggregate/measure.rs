@@ -8,18 +8,29 @@ use std::collections::HashSet;
 use tideline_model::Value;
 use tideline_model::search::{MeasureKind, Measured};
 
-use super::part::Number;
-use crate::collect::{Share, Short};
+use tantivy::{DocId, Score};
+
+use super::values::Number;
+use crate::collect::{First, Hit, Order, Rank, SegmentOrder, Share, Short};
 
 /// What the values of a group have come to.
 pub(super) enum Tally {
-    Avg { count: u64, sum: f64 },
+    Avg {
+        count: u64,
+        sum: f64,
+    },
     Max(Option<f64>),
     Min(Option<f64>),
     Sum(f64),
     Count(u64),
     Distinct(HashSet<u64>),
     Percentiles(Vec<f64>),
+    /// Of the segments that are through, and of the one that is not; so many rows.
+    Rows {
+        best: Vec<Hit>,
+        here: First,
+        limit: usize,
+    },
 }
 
 /// Bytes of a value that is kept: a list or a set may have twice the room that it needs.
@@ -36,6 +47,11 @@ impl Tally {
             MeasureKind::Count => Tally::Count(0),
             MeasureKind::DistinctCount => Tally::Distinct(HashSet::new()),
             MeasureKind::Percentiles(_) => Tally::Percentiles(Vec::new()),
+            MeasureKind::TopRows { limit, .. } => Tally::Rows {
+                best: Vec::new(),
+                here: First::default(),
+                limit: *limit,
+            },
         }
     }
 
@@ -60,8 +76,46 @@ impl Tally {
                 values.push(number);
                 share.take(VALUE_BYTES)?;
             }
+            Tally::Rows { .. } => {}
         }
         Ok(())
+    }
+
+    /// One more row.
+    pub(super) fn add_row(
+        &mut self,
+        ranks: &[Rank],
+        hit: (DocId, Score),
+        share: &Share,
+    ) -> Result<(), Short> {
+        match self {
+            Tally::Rows { here, limit, .. } => here.add(ranks, hit, *limit, share),
+            _ => Ok(()),
+        }
+    }
+
+    /// A segment is through.
+    pub(super) fn leave(
+        &mut self,
+        order: &Order,
+        segment: &SegmentOrder,
+        share: &Share,
+    ) -> tantivy::Result<Result<(), Short>> {
+        let Tally::Rows { best, here, limit } = self else {
+            return Ok(Ok(()));
+        };
+        for found in here.take(share) {
+            let hit = segment.hit(&found)?;
+            if let Err(short) = share.take(hit.bytes()) {
+                return Ok(Err(short));
+            }
+            best.push(hit);
+        }
+        best.sort_by(|one, other| order.compare(&one.values, &other.values));
+        for gone in best.drain((*limit).min(best.len())..) {
+            share.give(gone.bytes());
+        }
+        Ok(Ok(()))
     }
 
     #[allow(clippy::cast_precision_loss)] // means are doubles
@@ -77,6 +131,9 @@ impl Tally {
                 Measured::Percentiles(percentiles(values, asked, is_whole))
             }
             (Tally::Percentiles(_), _) => Measured::Nothing,
+            (Tally::Rows { best, .. }, _) => {
+                Measured::Rows(best.iter().map(|hit| hit.key.clone()).collect())
+            }
         }
     }
 }

@@ -7,21 +7,25 @@
 //! In a segment a row has numbers (`part.rs`), which mean the same in all segments: texts are numbered by their node.
 
 mod compile;
+mod key;
 mod measure;
 mod part;
 mod result;
+mod values;
 
 use std::collections::HashMap;
 use std::mem::size_of;
 
 use tantivy::query::Weight;
-use tantivy::{DocId, SegmentReader};
+use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
-use tideline_model::search::{GROUPS_ALL_MAX, GroupBy, Measure};
+use tideline_model::search::{DateSteps, GROUPS_ALL_MAX, GroupBy, Measure, Point};
 
-use crate::collect::{Share, Short};
+use crate::collect::{Order, Share, Short};
+use key::Several;
 use measure::Tally;
-use part::{NodePart, Source};
+use part::{MeasurePart, NodePart};
+use values::Source;
 
 /// What a search computes.
 pub(crate) struct Tree {
@@ -59,22 +63,43 @@ enum Key {
     Values(Source),
     /// In the order of the answer.
     Ranges(Source, Vec<(f64, f64)>),
+    Distances(Source, Point, Vec<(f64, f64)>),
+    Cells(Source, u32),
     Filters(Vec<Box<dyn Weight>>),
     Steps(Source, Steps),
+    Dates(Source, Dates),
+    Several(Several),
 }
 
 /// The steps of a histogram.
+#[derive(Clone, Copy)]
 struct Steps {
     interval: f64,
+    offset: f64,
     range: Option<(f64, f64)>,
+}
+
+/// Steps of the calendar.
+#[derive(Clone, Copy)]
+struct Dates {
+    steps: DateSteps,
+    /// From the one to the other, ms since 1970.
+    range: Option<(i64, i64)>,
 }
 
 /// A measure, of each group of its node.
 struct Measuring {
     asked: Measure,
-    source: Source,
+    of: Of,
     of_groups: Vec<Tally>,
     texts: Texts,
+}
+
+/// What is measured.
+enum Of {
+    Values(Source),
+    /// Rows, in an order.
+    Rows(Order),
 }
 
 /// Texts by number, over all segments.
@@ -132,24 +157,59 @@ impl Node {
     fn row(
         &mut self,
         part: &mut NodePart,
-        (row, group): (DocId, u32),
+        (hit, group): ((DocId, Score), u32),
         budget: &mut Budget<'_>,
     ) -> Result<(), Short> {
+        let (row, score) = hit;
         self.groups[group as usize].rows += 1;
         for (measure, part) in self.measures.iter_mut().zip(&mut part.measures) {
             let of_group = &mut measure.of_groups[group as usize];
-            part.each(row, &mut measure.texts, budget.share, |value| {
-                of_group.add(value, budget.share)
-            })?;
+            match part {
+                MeasurePart::Values(values) => {
+                    values.each(row, &mut measure.texts, budget.share, |value| {
+                        of_group.add(value, budget.share)
+                    })?;
+                }
+                MeasurePart::Rows(order, ranks) => {
+                    order.ranks(row, score, ranks);
+                    of_group.add_row(ranks, hit, budget.share)?;
+                }
+            }
         }
         for (node, part) in self.inner.iter_mut().zip(&mut part.inner) {
             part.keys(row, &mut node.texts, budget.share)?;
             for at in 0..part.found.len() {
                 let inner = node.group(group, part.found[at], budget)?;
-                node.row(part, (row, inner), budget)?;
+                node.row(part, (hit, inner), budget)?;
             }
         }
         Ok(())
+    }
+
+    /// A segment is through.
+    fn leave(&mut self, part: &mut NodePart, share: &Share) -> tantivy::Result<Result<(), Short>> {
+        for (measure, part) in self.measures.iter_mut().zip(&mut part.measures) {
+            let (Of::Rows(order), MeasurePart::Rows(of_segment, _)) = (&measure.of, part) else {
+                continue;
+            };
+            for of_group in &mut measure.of_groups {
+                if let Err(short) = of_group.leave(order, of_segment, share)? {
+                    return Ok(Err(short));
+                }
+            }
+        }
+        for (node, part) in self.inner.iter_mut().zip(&mut part.inner) {
+            if let Err(short) = node.leave(part, share)? {
+                return Ok(Err(short));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn has_score(&self) -> bool {
+        let mut measures = self.measures.iter();
+        measures.any(|one| matches!(&one.of, Of::Rows(order) if order.has_score()))
+            || self.inner.iter().any(Node::has_score)
     }
 }
 
@@ -164,19 +224,38 @@ pub(crate) struct SegmentTree(NodePart);
 
 impl Tree {
     /// For a segment.
-    pub(crate) fn segment(&self, segment: &SegmentReader) -> tantivy::Result<SegmentTree> {
-        Ok(SegmentTree(NodePart::new(&self.root, segment)?))
+    pub(crate) fn segment(
+        &self,
+        ordinal: SegmentOrdinal,
+        segment: &SegmentReader,
+    ) -> tantivy::Result<SegmentTree> {
+        let part = NodePart::new(&self.root, (ordinal, segment))?;
+        Ok(SegmentTree(part))
+    }
+
+    /// Whether it needs the scores of rows.
+    pub(crate) fn has_score(&self) -> bool {
+        self.root.has_score()
     }
 
     /// A row of a segment matches.
     pub(crate) fn row(
         &mut self,
         segment: &mut SegmentTree,
-        row: DocId,
+        row: (DocId, Score),
         share: &Share,
     ) -> Result<(), Short> {
         let groups = &mut self.groups;
         self.root
             .row(&mut segment.0, (row, 0), &mut Budget { groups, share })
+    }
+
+    /// A segment is through; the inner error is of the search.
+    pub(crate) fn leave(
+        &mut self,
+        segment: &mut SegmentTree,
+        share: &Share,
+    ) -> tantivy::Result<Result<(), Short>> {
+        self.root.leave(&mut segment.0, share)
     }
 }

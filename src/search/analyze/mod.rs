@@ -15,10 +15,12 @@ use tideline_model::search::Analyzer;
 pub(crate) struct Word {
     pub(crate) text: String,
     pub(crate) place: usize,
+    /// Which bytes of the text it is.
+    pub(crate) at: Range<usize>,
 }
 
 /// Characters of a text that `fuzzy` takes apart.
-const FUZZY_CHARS: usize = 1_024;
+pub(crate) const FUZZY_CHARS: usize = 1_024;
 /// Longer words are left out: no index holds them.
 const WORD_BYTES_MAX: usize = 32 << 10;
 
@@ -33,7 +35,7 @@ pub(crate) fn words(analyzer: &Analyzer, text: &str) -> Vec<Word> {
 /// The words of a query's text: of one that is looked for in pieces, the pieces as they are.
 pub(crate) fn asked_words(analyzer: &Analyzer, text: &str) -> Vec<Word> {
     let fits = |text: &str| !text.is_empty() && text.len() <= WORD_BYTES_MAX;
-    let texts: Vec<String> = match analyzer {
+    let spans = match analyzer {
         Analyzer::MaxWord | Analyzer::MinWord => {
             let mut words = dictionary_words(text, *analyzer == Analyzer::MaxWord);
             words.retain(|word| fits(&word.text));
@@ -42,15 +44,21 @@ pub(crate) fn asked_words(analyzer: &Analyzer, text: &str) -> Vec<Word> {
         Analyzer::SingleWord {
             case_sensitive,
             delimit_word,
-        } => single_words(text, *case_sensitive, *delimit_word),
+        } => single_spans(text, *case_sensitive, *delimit_word),
         Analyzer::Split { delimiter } => match delimiter {
-            Some(delimiter) => lowered(text.split(delimiter.as_str())),
-            None => lowered(text.split_whitespace()),
+            Some(delimiter) => between(text, text.match_indices(delimiter.as_str())),
+            None => between(text, text.match_indices(char::is_whitespace)),
         },
-        Analyzer::Fuzzy { .. } => lowered(text.split(|one: char| !one.is_alphanumeric())),
+        Analyzer::Fuzzy { .. } => {
+            between(text, text.match_indices(|one: char| !one.is_alphanumeric()))
+        }
     };
-    let texts = texts.into_iter().filter(|text| fits(text)).enumerate();
-    texts.map(|(place, text)| Word { text, place }).collect()
+    let spans = spans
+        .into_iter()
+        .filter(|span| fits(&span.text))
+        .enumerate();
+    let word = |(place, Span { text, at })| Word { text, place, at };
+    spans.map(word).collect()
 }
 
 /// Reads what an analyzer needs, so that no text waits for it.
@@ -72,18 +80,34 @@ fn dictionary_words(text: &str, with_all: bool) -> Vec<Word> {
         let end = rest.find(|one| dictionary::is_han(one) != is_han);
         let (run, behind) = rest.split_at(end.unwrap_or(rest.len()));
         rest = behind;
-        let found: Vec<(usize, String)> = match (is_han, with_all) {
+        let from = text.len() - rest.len() - run.len();
+        let of_run = |at: usize, word: &str| Span {
+            text: word.to_owned(),
+            at: from + at..from + at + word.len(),
+        };
+        let found: Vec<(usize, Span)> = match (is_han, with_all) {
             (false, _) => {
-                let found = single_words(run, false, false).into_iter();
-                found.filter(|word| !word.is_empty()).enumerate().collect()
+                let found = single_spans(run, false, false).into_iter();
+                let found = found.filter(|span| !span.text.is_empty());
+                let found = found.map(|Span { text, at }| Span {
+                    text,
+                    at: from + at.start..from + at.end,
+                });
+                found.enumerate().collect()
             }
             (true, false) => {
-                let found = dictionary::likeliest_words(run).into_iter().enumerate();
-                found.map(|(at, word)| (at, word.to_owned())).collect()
+                let mut at = 0;
+                let found = dictionary::likeliest_words(run).into_iter().map(|word| {
+                    at += word.len();
+                    of_run(at - word.len(), word)
+                });
+                found.enumerate().collect()
             }
             (true, true) => {
+                let begins: Vec<usize> = run.char_indices().map(|(at, _)| at).collect();
                 let found = dictionary::all_words(run).into_iter();
-                found.map(|(at, word)| (at, word.to_owned())).collect()
+                let found = found.map(|(place, word)| (place, of_run(begins[place], word)));
+                found.collect()
             }
         };
         let count = match is_han && with_all {
@@ -91,23 +115,28 @@ fn dictionary_words(text: &str, with_all: bool) -> Vec<Word> {
             false => found.len(),
         };
         let found = found.into_iter();
-        let found = found.filter(|(_, text)| !EVERYWHERE.contains(&text.as_str()));
-        words.extend(found.map(|(at, text)| {
-            let place = begin + at;
-            Word { text, place }
+        let found = found.filter(|(_, span)| !EVERYWHERE.contains(&span.text.as_str()));
+        words.extend(found.map(|(place, Span { text, at })| Word {
+            text,
+            place: begin + place,
+            at,
         }));
         begin += count;
     }
     words
 }
 
-fn lowered<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<String> {
-    parts.map(str::to_lowercase).collect()
-}
-
-fn single_words(text: &str, case_sensitive: bool, delimit: bool) -> Vec<String> {
-    let spans = single_spans(text, case_sensitive, delimit).into_iter();
-    spans.map(|span| span.text).collect()
+/// What lies between what separates.
+fn between<'t>(text: &'t str, separators: impl Iterator<Item = (usize, &'t str)>) -> Vec<Span> {
+    let (mut spans, mut begin) = (Vec::new(), 0);
+    for (end, separator) in separators.chain([(text.len(), "")]) {
+        spans.push(Span {
+            text: text[begin..end].to_lowercase(),
+            at: begin..end,
+        });
+        begin = end + separator.len();
+    }
+    spans
 }
 
 /// A word and where it is in its text.
@@ -207,6 +236,7 @@ fn pieces(text: &str, min: usize, max: usize) -> Vec<Word> {
             all.extend(lengths.map(|length| Word {
                 text: word.text[ends[from]..ends[from + length]].to_owned(),
                 place: word.place,
+                at: word.at.clone(),
             }));
         }
     }

@@ -4,32 +4,33 @@
 //! others, within a bound; past the deadline it says that it has not seen all. Must not: read a row's columns.
 
 mod alike;
+mod first;
 mod memory;
 mod order;
 mod part;
 mod token;
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::HashSet;
 use std::mem::{size_of, size_of_val, take};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tantivy::collector::{Collector, SegmentCollector};
-use tantivy::columnar::BytesColumn;
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
 use tideline_model::search::Aggregated;
 
 use alike::Alike;
+use first::{Candidate, bytes_of};
+pub(crate) use first::{First, SegmentOrder};
 pub(crate) use memory::{OF_ONE_MAX, Share, Short};
 pub(crate) use order::{Order, OrderPart, SortValue};
-use part::{Rank, SegmentPart};
+pub(crate) use part::Rank;
+use part::SegmentPart;
 pub(crate) use token::{Page, PageToken};
 
 use crate::aggregate::{SegmentTree, Tree};
 use crate::deadline::Deadline;
 use crate::index::key_in;
-use crate::index::layout::KEY;
 
 /// What is collected.
 pub(crate) struct Top {
@@ -63,7 +64,7 @@ pub(crate) struct Hit {
 
 impl Hit {
     /// What it takes.
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let texts = self.values.iter().filter_map(|value| value.text.as_ref());
         let texts: usize = texts.map(Vec::len).sum();
         size_of::<Hit>() + size_of_val(&self.values[..]) + self.key.len() + texts
@@ -101,32 +102,22 @@ impl Collector for Top {
         ordinal: SegmentOrdinal,
         segment: &SegmentReader,
     ) -> tantivy::Result<TopOfSegment> {
-        let parts = self.order.parts().iter();
-        let parts = parts.map(|part| SegmentPart::new(part, ordinal, segment));
-        let parts = parts.collect::<tantivy::Result<Vec<_>>>()?;
-        let after = self.after.as_ref().map(|after| {
-            let ranks = parts
-                .iter()
-                .zip(after)
-                .map(|(part, after)| part.rank_of(after));
-            ranks.collect::<tantivy::Result<Vec<_>>>()
-        });
+        let order = SegmentOrder::new(&self.order, ordinal, segment)?;
+        let after = self.after.as_ref().map(|after| order.ranks_of(after));
         let alike = self.alike.as_ref();
         let alike = alike.map(|part| SegmentPart::new(part, ordinal, segment));
         let tree = self.tree.as_ref().map(|tree| {
-            let part = lock(tree).segment(segment)?;
+            let part = lock(tree).segment(ordinal, segment)?;
             Ok::<_, tantivy::TantivyError>((Arc::clone(tree), part))
         });
         Ok(TopOfSegment {
-            keys: segment.fast_fields().bytes(KEY)?,
-            has_score: self.order.has_score(),
             after: after.transpose()?,
             limit: self.limit,
             deadline: Arc::clone(&self.deadline),
-            heap: BinaryHeap::new(),
+            first: First::default(),
             alike: alike.transpose()?.map(Alike::new),
-            ranks: Vec::with_capacity(parts.len()),
-            parts,
+            ranks: Vec::new(),
+            of_segment: order,
             count: 0,
             order: Arc::clone(&self.order),
             share: Arc::clone(&self.share),
@@ -138,7 +129,8 @@ impl Collector for Top {
     }
 
     fn requires_scoring(&self) -> bool {
-        self.order.has_score()
+        let of_tree = |tree: &Arc<Mutex<Tree>>| lock(tree).has_score();
+        self.order.has_score() || self.tree.as_ref().is_some_and(of_tree)
     }
 
     fn merge_fruits(&self, segments: Vec<tantivy::Result<Found>>) -> tantivy::Result<Found> {
@@ -158,14 +150,11 @@ impl Collector for Top {
 
 /// The same of one segment.
 pub(crate) struct TopOfSegment {
-    parts: Vec<SegmentPart>,
-    keys: Option<BytesColumn>,
-    has_score: bool,
+    of_segment: SegmentOrder,
     after: Option<Vec<Rank>>,
     limit: usize,
     deadline: Arc<Deadline>,
-    /// The worst on top.
-    heap: BinaryHeap<Candidate>,
+    first: First,
     /// In its place, if rows are alike.
     alike: Option<Alike>,
     /// Of the row that is looked at.
@@ -175,42 +164,9 @@ pub(crate) struct TopOfSegment {
     share: Arc<Share>,
     best: Arc<Mutex<Vec<Hit>>>,
     tree: Option<(Arc<Mutex<Tree>>, SegmentTree)>,
-    /// Bytes of the heap.
+    /// Bytes of rows that are alike.
     held: usize,
     short: Option<Short>,
-}
-
-#[derive(Debug)]
-struct Candidate {
-    ranks: Vec<Rank>,
-    row: DocId,
-    score: Score,
-}
-
-impl Candidate {
-    fn place(&self) -> (&[Rank], DocId) {
-        (&self.ranks, self.row)
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Candidate) -> bool {
-        self.place() == other.place()
-    }
-}
-
-impl Eq for Candidate {}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Candidate) -> Ordering {
-        self.place().cmp(&other.place())
-    }
 }
 
 impl SegmentCollector for TopOfSegment {
@@ -222,7 +178,7 @@ impl SegmentCollector for TopOfSegment {
         }
         self.count += 1;
         if let Some((tree, part)) = &mut self.tree
-            && let Err(short) = lock(tree).row(part, row, &self.share)
+            && let Err(short) = lock(tree).row(part, (row, score), &self.share)
         {
             self.short = Some(short);
             return;
@@ -230,9 +186,7 @@ impl SegmentCollector for TopOfSegment {
         if self.limit == 0 {
             return;
         }
-        self.ranks.clear();
-        self.ranks
-            .extend(self.parts.iter().map(|part| part.rank(row, score)));
+        self.of_segment.ranks(row, score, &mut self.ranks);
         if self
             .after
             .as_ref()
@@ -240,38 +194,27 @@ impl SegmentCollector for TopOfSegment {
         {
             return;
         }
-        let bytes = size_of::<Candidate>() + size_of_val(&self.ranks[..]);
         if let Some(alike) = &mut self.alike {
             if alike.add(&self.ranks, (row, score), self.limit) {
+                let bytes = bytes_of(&self.ranks);
                 self.held += ALIKE * bytes;
                 self.short = self.share.take(ALIKE * bytes).err();
             }
             return;
         }
-        if self.heap.len() == self.limit {
-            match self.heap.peek_mut() {
-                Some(mut worst) if (&self.ranks[..], row) < worst.place() => {
-                    worst.ranks.clone_from(&self.ranks);
-                    (worst.row, worst.score) = (row, score);
-                }
-                _ => {}
-            }
-            return;
-        }
-        self.held += bytes;
-        if let Err(short) = self.share.take(bytes) {
-            self.short = Some(short);
-            return;
-        }
-        self.heap.push(Candidate {
-            ranks: self.ranks.clone(),
-            row,
-            score,
-        });
+        let added = self
+            .first
+            .add(&self.ranks, (row, score), self.limit, &self.share);
+        self.short = added.err();
     }
 
     fn harvest(mut self) -> tantivy::Result<Found> {
-        let rows = take(&mut self.heap).into_sorted_vec().into_iter();
+        if let Some((tree, part)) = &mut self.tree
+            && self.short.is_none()
+        {
+            self.short = lock(tree).leave(part, &self.share)?.err();
+        }
+        let rows = self.first.take(&self.share).into_iter();
         let mut rows: Vec<(Candidate, Option<SortValue>)> = rows.map(|row| (row, None)).collect();
         if let Some(alike) = self.alike.take() {
             let (part, found) = alike.into_rows();
@@ -288,7 +231,7 @@ impl SegmentCollector for TopOfSegment {
             }
             let hit = Hit {
                 alike,
-                ..self.hit(&row)?
+                ..self.of_segment.hit(&row)?
             };
             self.short = self.share.take(hit.bytes()).err();
             best.push(hit);
@@ -314,22 +257,6 @@ impl SegmentCollector for TopOfSegment {
             count: self.count,
             short: self.short,
             ..Found::default()
-        })
-    }
-}
-
-impl TopOfSegment {
-    /// A row as it is outside of the segment.
-    fn hit(&self, found: &Candidate) -> tantivy::Result<Hit> {
-        let key = self.keys.as_ref().map(|keys| key_in(keys, found.row));
-        let values = self.parts.iter().zip(&found.ranks);
-        Ok(Hit {
-            key: key.transpose()?.unwrap_or_default(),
-            values: values
-                .map(|(part, rank)| part.value_of(*rank))
-                .collect::<tantivy::Result<_>>()?,
-            score: self.has_score.then_some(found.score),
-            alike: None,
         })
     }
 }

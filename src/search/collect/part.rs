@@ -16,7 +16,7 @@ use super::order::{By, OrderPart, SortValue};
 use crate::index::layout::KEY;
 
 /// The place of a row in a segment: the tier, then the number.
-pub(super) type Rank = (u8, u64);
+pub(crate) type Rank = (u8, u64);
 
 const FIRST: u8 = 0;
 const THERE: u8 = 1;

@@ -114,7 +114,7 @@ impl Item {
 
 impl Placed {
     /// The values of a row's field; `None` = it has none.
-    fn items(&self, columns: &[KeyColumn], row: &FoundRow) -> Option<Vec<Item>> {
+    pub(crate) fn items(&self, columns: &[KeyColumn], row: &FoundRow) -> Option<Vec<Item>> {
         let value = value(columns, row, self.field.column())?;
         if !self.field.is_array {
             return Some(vec![self.item(value)?]);
@@ -207,7 +207,11 @@ pub(crate) fn newest(row: &FoundRow) -> i64 {
 }
 
 /// The newest value of a column, of the key or not.
-fn value<'r>(columns: &[KeyColumn], row: &'r FoundRow, name: &str) -> Option<ValueRef<'r>> {
+pub(crate) fn value<'r>(
+    columns: &[KeyColumn],
+    row: &'r FoundRow,
+    name: &str,
+) -> Option<ValueRef<'r>> {
     let mut key = columns.iter().zip(&row.key);
     if let Some((_, value)) = key.find(|(column, _)| column.name == name) {
         return value.as_value();

@@ -231,7 +231,7 @@ fn words_of(placed: &Placed, object: &Object) -> Vec<Vec<(usize, Term)>> {
 }
 
 /// The values of an object's field, as they are compared.
-fn terms_of(placed: &Placed, object: &Object) -> Vec<Term> {
+pub(super) fn terms_of(placed: &Placed, object: &Object) -> Vec<Term> {
     if placed.field.kind == FieldType::Text {
         let words = words_of(placed, object).into_iter().flatten();
         return words.map(|(_, term)| term).collect();

@@ -9,7 +9,7 @@ use tantivy::columnar::{BytesColumn, Column};
 use tantivy::query::{
     BoostQuery, DisjunctionMaxQuery, EnableScoring, Explanation, Query, Scorer, Weight,
 };
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError};
+use tantivy::{DocId, Score, SegmentReader, TantivyError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use tideline_model::search::{
@@ -18,6 +18,7 @@ use tideline_model::search::{
 };
 
 use super::guarded::Guarded;
+use super::looked::{Look, LookedAt, Looks};
 use super::{Compiled, Scope, compiled};
 use crate::deadline::Deadline;
 use crate::index::key_in;
@@ -206,17 +207,13 @@ impl Weight for ScoredWeight {
                 weight: *weight,
             })
         });
-        let mut rows = ScoredRows {
-            rows: self.rows.scorer(segment, 1.0)?,
+        let rows = self.rows.scorer(segment, 1.0)?;
+        let looks = Scores {
             functions: functions.collect::<Result<_, _>>()?,
             how: self.how.clone(),
-            scores: self.scores,
-            score: 0.0,
-            boost,
-            is_over: false,
+            looks: self.scores,
         };
-        rows.settle();
-        Ok(Box::new(rows))
+        Ok(Box::new(LookedAt::new(rows, looks, boost)))
     }
 
     fn explain(&self, _: &SegmentReader, _: DocId) -> tantivy::Result<Explanation> {
@@ -326,72 +323,36 @@ impl OfSegment {
     }
 }
 
-struct ScoredRows {
-    rows: Box<dyn Scorer>,
+/// Looks at what functions make of rows.
+struct Scores {
     functions: Vec<OfSegment>,
     how: How,
-    scores: bool,
-    score: Score,
-    boost: Score,
-    is_over: bool,
+    /// Whether rows are looked at; else all match, and have no scores.
+    looks: bool,
 }
 
-impl ScoredRows {
-    /// Goes on until a row has the least score.
+impl Looks for Scores {
     #[allow(clippy::cast_possible_truncation)] // scores are no more exact
-    fn settle(&mut self) {
-        while self.scores && self.rows.doc() != TERMINATED {
-            if self.how.deadline.is_over() {
-                self.is_over = true;
-                return;
-            }
-            let row = self.rows.doc();
-            let values = self.functions.iter_mut().filter_map(|one| one.of(row));
-            // What no function is for keeps its score.
-            let value = self.how.fold.of(values).unwrap_or(1.0);
-            let value = value.min(f64::from(self.how.max_score));
-            let score = self.how.combine.of(f64::from(self.rows.score()), value);
-            let score = if score.is_nan() { 0.0 } else { score };
-            self.score = score.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
-            if self.how.min_score.is_none_or(|least| self.score >= least) {
-                return;
-            }
-            self.rows.advance();
+    fn look(&mut self, rows: &mut dyn Scorer) -> Option<Look> {
+        if !self.looks {
+            return None;
         }
-    }
-}
-
-impl DocSet for ScoredRows {
-    fn advance(&mut self) -> DocId {
-        if !self.is_over {
-            self.rows.advance();
-            self.settle();
+        if self.how.deadline.is_over() {
+            return Some(Look::End);
         }
-        self.doc()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if target > self.doc() {
-            self.rows.seek(target);
-            self.settle();
-        }
-        self.doc()
-    }
-
-    fn doc(&self) -> DocId {
-        match self.is_over {
-            true => TERMINATED,
-            false => self.rows.doc(),
-        }
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.rows.size_hint()
-    }
-}
-
-impl Scorer for ScoredRows {
-    fn score(&mut self) -> Score {
-        self.score * self.boost
+        let row = rows.doc();
+        let values = self.functions.iter_mut().filter_map(|one| one.of(row));
+        // What no function is for keeps its score.
+        let value = self.how.fold.of(values).unwrap_or(1.0);
+        let value = value.min(f64::from(self.how.max_score));
+        let score = self.how.combine.of(f64::from(rows.score()), value);
+        let score = if score.is_nan() { 0.0 } else { score };
+        let score = score.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
+        let is_enough = self.how.min_score.is_none_or(|least| score >= least);
+        Some(if is_enough {
+            Look::Is(score)
+        } else {
+            Look::IsNot
+        })
     }
 }

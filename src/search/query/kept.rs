@@ -1,14 +1,15 @@
 //! Rows that are judged by what they keep as it was given.
 //!
-//! Owns: the walk over them. Promises: it looks at the clock at each row; what can't be read ends the search. Must not:
+//! Owns: how that is read. Promises: it looks at the clock at each row; what can't be read ends the search. Must not:
 //! know what is kept.
 
 use std::sync::Arc;
 
 use tantivy::query::{Scorer, Weight};
 use tantivy::schema::Field;
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{Score, SegmentReader};
 
+use super::looked::{Look, LookedAt, Looks};
 use crate::asked::Asked;
 use crate::collect::Short;
 use crate::index::stored::Stored;
@@ -19,103 +20,57 @@ pub(super) trait Judge: Send + Sync {
     fn score(&self, kept: &[u8]) -> Option<Score>;
 }
 
-/// Rows of another query whose kept values match.
-pub(super) struct KeptRows<J> {
-    pub(super) rows: Box<dyn Scorer>,
+/// Looks at what rows keep.
+pub(super) struct Kept<J> {
     stored: Stored,
     at: Field,
     judge: Arc<J>,
     /// Whether rows are looked at; else all match, and have no scores.
     looks: bool,
-    pub(super) score: Score,
-    boost: Score,
-    is_over: bool,
     asked: Arc<Asked>,
 }
+
+/// Rows of another query whose kept values match.
+pub(super) type KeptRows<J> = LookedAt<Kept<J>>;
 
 /// Bytes that count as one step for the deadline.
 const STEP_BYTES: usize = 256;
 
 impl<J: Judge> KeptRows<J> {
-    pub(super) fn new(
+    pub(super) fn of(
         rows: &dyn Weight,
         segment: &SegmentReader,
         (at, judge): (Field, &Arc<J>),
         (looks, boost): (bool, Score),
         asked: &Arc<Asked>,
     ) -> tantivy::Result<KeptRows<J>> {
-        let mut rows = KeptRows {
-            rows: rows.scorer(segment, 1.0)?,
+        let kept = Kept {
             stored: Stored::new(segment)?,
             at,
             judge: Arc::clone(judge),
             looks,
-            score: 0.0,
-            boost,
-            is_over: false,
             asked: Arc::clone(asked),
         };
-        rows.settle();
-        Ok(rows)
-    }
-
-    /// Goes on until a row matches.
-    fn settle(&mut self) {
-        while self.looks && self.rows.doc() != TERMINATED {
-            let look = |kept: &[u8]| (self.judge.score(kept), kept.len());
-            let (found, bytes) = match self.stored.with(self.rows.doc(), self.at, look) {
-                Ok(found) => found.unwrap_or_default(),
-                Err(_) => {
-                    self.asked.share.end(Short::Damaged);
-                    self.is_over = true;
-                    return;
-                }
-            };
-            let effort = u32::try_from(1 + bytes / STEP_BYTES).unwrap_or(u32::MAX);
-            if self.asked.deadline.is_over_after(effort) {
-                self.is_over = true;
-                return;
-            }
-            if let Some(score) = found {
-                self.score = score;
-                return;
-            }
-            self.rows.advance();
-        }
+        Ok(LookedAt::new(rows.scorer(segment, 1.0)?, kept, boost))
     }
 }
 
-impl<J: Judge + 'static> DocSet for KeptRows<J> {
-    fn advance(&mut self) -> DocId {
-        if !self.is_over {
-            self.rows.advance();
-            self.settle();
+impl<J: Judge> Looks for Kept<J> {
+    fn look(&mut self, rows: &mut dyn Scorer) -> Option<Look> {
+        if !self.looks {
+            return None;
         }
-        self.doc()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if target > self.doc() {
-            self.rows.seek(target);
-            self.settle();
-        }
-        self.doc()
-    }
-
-    fn doc(&self) -> DocId {
-        match self.is_over {
-            true => TERMINATED,
-            false => self.rows.doc(),
-        }
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.rows.size_hint()
-    }
-}
-
-impl<J: Judge + 'static> Scorer for KeptRows<J> {
-    fn score(&mut self) -> Score {
-        self.score * self.boost
+        let judged = |kept: &[u8]| (self.judge.score(kept), kept.len());
+        let Ok(found) = self.stored.with(rows.doc(), self.at, judged) else {
+            self.asked.share.end(Short::Damaged);
+            return Some(Look::End);
+        };
+        let (score, bytes) = found.unwrap_or_default();
+        let effort = u32::try_from(1 + bytes / STEP_BYTES).unwrap_or(u32::MAX);
+        Some(match (self.asked.deadline.is_over_after(effort), score) {
+            (true, _) => Look::End,
+            (false, Some(score)) => Look::Is(score),
+            (false, None) => Look::IsNot,
+        })
     }
 }

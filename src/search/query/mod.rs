@@ -9,9 +9,12 @@ mod functions;
 mod geo;
 mod guarded;
 mod kept;
+mod looked;
+mod marks;
 mod near;
 mod nested;
 mod pattern;
+mod shown;
 mod value;
 mod words;
 
@@ -34,6 +37,7 @@ use crate::deadline::Deadline;
 use crate::index::layout::{Layout, Placed, VERSION};
 use between::Between;
 use guarded::Guarded;
+pub(crate) use shown::{SHOWN_BYTES_MAX, Shows, shows};
 pub(crate) use value::term_of_key;
 
 /// A query of the engine.

@@ -223,7 +223,7 @@ impl NearWeight {
     ) -> tantivy::Result<KeptRows<Measure>> {
         let looks = scores || self.measure.min_score.is_some();
         let judged = (self.measure.at, &self.measure);
-        KeptRows::new(&*self.rows, segment, judged, (looks, boost), &self.asked)
+        KeptRows::of(&*self.rows, segment, judged, (looks, boost), &self.asked)
     }
 }
 

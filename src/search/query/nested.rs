@@ -32,6 +32,7 @@ pub(super) fn nested(scope: &Scope<'_>, asked: &Nested) -> Result<Compiled, Inva
                 query: Query::Nested(Box::new(asked.clone())),
                 scores: ObjectScores::Avg,
                 weight: 1.0,
+                hits: None,
             },
         );
     }
@@ -140,7 +141,7 @@ impl Weight for ObjectsWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let of = &self.of;
         let judged = (of.at, &of.judge);
-        let rows = KeptRows::new(&*self.rows, segment, judged, (true, boost), &of.asked)?;
+        let rows = KeptRows::of(&*self.rows, segment, judged, (true, boost), &of.asked)?;
         Ok(Box::new(rows))
     }
 

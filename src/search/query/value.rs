@@ -49,7 +49,7 @@ impl Placed {
     }
 
     #[allow(clippy::cast_possible_truncation)] // only what is whole and in range
-    fn integer(&self, value: &Value) -> Option<i64> {
+    pub(crate) fn integer(&self, value: &Value) -> Option<i64> {
         match value {
             Value::Integer(number) => Some(*number),
             Value::String(text) => text.trim().parse().ok(),

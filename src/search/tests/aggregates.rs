@@ -2,15 +2,16 @@
 //!
 //! Owns: the comparison, over segments, and the bounds. Must not: know how groups are kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tideline_model::search::{
-    Aggregated, Aggregates, Group, GroupBy, GroupKey, GroupKind, GroupOrder, GroupOrderBy,
-    InvalidSearch, Measure, MeasureKind, Measured, Query, Search,
+    Aggregated, Aggregates, DateSteps, DateUnit, Group, GroupBy, GroupForm, GroupKey, GroupKind,
+    GroupOrder, GroupOrderBy, InvalidSearch, Measure, MeasureKind, Measured, Missing, Point, Query,
+    Search, Sort, Sorter, StoredPoint, cell_corners, cell_name, distance_m,
 };
 use tideline_model::{Error, FoundRow, Value};
 
-use super::bed::{Bed, INDEX, search};
+use super::bed::{Bed, INDEX, key_of, search};
 use super::plain::Row;
 use super::random::Random;
 
@@ -123,6 +124,7 @@ fn measured(rows: &[Row<'_>], asked: &Measure) -> Measured {
             texts.dedup();
             Measured::Count(texts.len() as u64)
         }
+        MeasureKind::TopRows { .. } => panic!("rows are looked at by their keys"),
         MeasureKind::Percentiles(asked) => {
             let mut sorted = numbers;
             sorted.sort_by(f64::total_cmp);
@@ -140,6 +142,30 @@ fn measured(rows: &[Row<'_>], asked: &Measure) -> Measured {
             });
             Measured::Percentiles(items.collect())
         }
+    }
+}
+
+/// The keys of a row for one of several groupings, as numbers and as texts.
+fn own_keys(row: &Row<'_>, source: &GroupKind) -> Vec<Option<(f64, String)>> {
+    let found: Vec<(f64, String)> = match source {
+        GroupKind::Field { field, .. } => values(row, field),
+        GroupKind::Histogram {
+            field, interval, ..
+        } => {
+            let begin = |(number, _): (f64, String)| (number / interval).floor() * interval;
+            let begins = values(row, field).into_iter().map(begin);
+            begins.map(|begin| (begin, format!("{begin}"))).collect()
+        }
+        GroupKind::Dates { steps, .. } => {
+            let begin = row.number("day").map(|day| steps.begin(day as i64));
+            let begin = begin.map(|begin| (begin as f64, begin.to_string()));
+            begin.into_iter().collect()
+        }
+        other => panic!("{other:?} is not done with others"),
+    };
+    match found.is_empty() {
+        true => vec![None],
+        false => found.into_iter().map(Some).collect(),
     }
 }
 
@@ -172,6 +198,76 @@ fn computed(rows: Vec<Row<'_>>, asked: &Aggregates) -> Aggregated {
                     of(some(&is), GroupKey::Range(*from, *to))
                 })
                 .collect(),
+            GroupKind::Distance { origin, ranges, .. } => ranges
+                .iter()
+                .map(|(from, to)| {
+                    let is = |row: &Row<'_>| {
+                        let far = row.point().map(|point| distance_m(*origin, point));
+                        far.is_some_and(|far| *from <= far && far < *to)
+                    };
+                    of(some(&is), GroupKey::Range(*from, *to))
+                })
+                .collect(),
+            GroupKind::Grid {
+                precision, size, ..
+            } => {
+                let cell = |row: &Row<'_>| Some(StoredPoint::from(row.point()?).cell(*precision));
+                let cells: BTreeSet<u64> = rows.iter().filter_map(cell).collect();
+                let groups = cells.into_iter().map(|one| {
+                    let (top_left, bottom_right) = cell_corners(one, *precision);
+                    let key = GroupKey::Cell(cell_name(one, *precision), top_left, bottom_right);
+                    of(some(&|row| cell(row) == Some(one)), key)
+                });
+                let mut groups: Vec<Group> = groups.collect();
+                groups.sort_by_key(|group| std::cmp::Reverse(group.rows));
+                groups.truncate(*size);
+                groups
+            }
+            GroupKind::Dates { steps, least, .. } => {
+                let step = |row: &Row<'_>| Some(steps.begin(row.number("day")? as i64));
+                let found: BTreeSet<i64> = rows.iter().filter_map(step).collect();
+                let ends = found.first().zip(found.last());
+                let all = ends.map(|(first, last)| {
+                    let all = std::iter::successors(Some(*first), |at| Some(steps.next(*at)));
+                    all.take_while(|at| at <= last).collect::<Vec<i64>>()
+                });
+                let groups = all
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|at| of(some(&|row| step(row) == Some(at)), GroupKey::Time(at)));
+                groups.filter(|group| group.rows >= *least).collect()
+            }
+            GroupKind::Several { sources, .. } => {
+                let mut keys = vec![Vec::<Option<(f64, String)>>::new()];
+                for (_, source) in sources {
+                    let mut found: Vec<_> =
+                        rows.iter().flat_map(|row| own_keys(row, source)).collect();
+                    found.sort_by(|one, other| match (one, other) {
+                        (Some(one), Some(other)) => {
+                            one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
+                        }
+                        (one, other) => one.is_some().cmp(&other.is_some()),
+                    });
+                    found.dedup();
+                    let longer = keys.iter().flat_map(|begin| {
+                        found
+                            .iter()
+                            .map(|end| [&begin[..], &[end.clone()]].concat())
+                    });
+                    keys = longer.collect();
+                }
+                let groups = keys.into_iter().map(|key| {
+                    let is = |row: &Row<'_>| {
+                        let mut pairs = sources.iter().zip(&key);
+                        pairs.all(|((_, source), key)| own_keys(row, source).contains(key))
+                    };
+                    let texts = key
+                        .iter()
+                        .map(|key| key.as_ref().map(|(_, text)| text.clone()));
+                    of(some(&is), GroupKey::Several(texts.collect()))
+                });
+                groups.filter(|group| group.rows > 0).collect()
+            }
             GroupKind::Field { field, size, order } => {
                 let mut keys: Vec<(f64, String)> =
                     rows.iter().flat_map(|row| values(row, field)).collect();
@@ -242,11 +338,28 @@ fn computed(rows: Vec<Row<'_>>, asked: &Aggregates) -> Aggregated {
     }
 }
 
+fn weeks(least: u64) -> GroupKind {
+    GroupKind::Dates {
+        field: "day".to_owned(),
+        steps: DateSteps {
+            unit: DateUnit::Week,
+            count: 1,
+            zone_ms: 3_600_000,
+            offset_ms: 86_400_000,
+        },
+        missing: None,
+        least,
+        range: None,
+        order: Vec::new(),
+    }
+}
+
 fn asked(random: &mut Random) -> Aggregates {
     let order = |by, is_desc| vec![GroupOrder { by, is_desc }];
     let histogram = |field: &str, interval, least| GroupKind::Histogram {
         field: field.to_owned(),
         interval,
+        offset: 0.0,
         missing: None,
         least,
         range: None,
@@ -307,6 +420,25 @@ fn asked(random: &mut Random) -> Aggregates {
                 )]),
             ),
             group_by("longs", histogram("long", 3.0, 1), sum()),
+            group_by(
+                "distances",
+                GroupKind::Distance {
+                    field: "point".to_owned(),
+                    origin: Point { lat: 1.0, lon: 1.0 },
+                    ranges: vec![(500_000.0, 900_000.0), (0.0, 600_000.0)],
+                },
+                sum(),
+            ),
+            group_by(
+                "cells",
+                GroupKind::Grid {
+                    field: "point".to_owned(),
+                    precision: 1 + u32::try_from(random.below(4)).unwrap(),
+                    size: 5,
+                },
+                sum(),
+            ),
+            group_by("weeks", weeks(random.below(2)), sum()),
         ],
     }
 }
@@ -345,6 +477,147 @@ async fn a_search_computes_what_a_look_at_each_row_computes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_of_several_kinds_come_page_by_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(0x5e7e);
+    let mut bed = Bed::open(folder.path());
+    bed.create().await;
+    bed.index().await;
+    for round in 0..3 {
+        for _ in 0..60 {
+            let key = random.key();
+            let cells = random.cells();
+            bed.write(key, Some(cells)).await;
+        }
+        for size in [1, 7, 2_000] {
+            let sources = vec![
+                ("word".to_owned(), by_value("words", 10, Vec::new())),
+                ("day".to_owned(), weeks(1)),
+                ("double".to_owned(), by_value("double", 10, Vec::new())),
+            ];
+            let sources = sources[round..].to_vec();
+            let sum = || metrics(vec![measure(MeasureKind::Sum, "n")]);
+            let of = |after| {
+                let by = GroupKind::Several {
+                    sources: sources.clone(),
+                    size,
+                    after,
+                };
+                groups(vec![group_by("all", by, sum())])
+            };
+            let rows = bed.rows.iter().map(|(key, cells)| Row {
+                number: key.1,
+                cells,
+            });
+            let expected = computed(rows.collect(), &of(None)).groups.remove(0).2;
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let page = bed.search(Search {
+                    aggregates: of(after.take()),
+                    ..search(Query::All, None, 0)
+                });
+                let (_, form, groups) = page.await.aggregated.groups.remove(0);
+                assert!(groups.len() <= size);
+                found.extend(groups);
+                let GroupForm::Several { names, next } = form else {
+                    panic!("{form:?}");
+                };
+                assert_eq!(names.len(), sources.len());
+                let Some(next) = next else { break };
+                after = Some(next);
+            }
+            assert_eq!(found, expected);
+            assert!(found.len() > 3);
+        }
+    }
+    let table = bed.table().await;
+    for token in ["", "0", "0123456789abcdef00", "é"] {
+        let by = GroupKind::Several {
+            sources: vec![("word".to_owned(), by_value("word", 10, Vec::new()))],
+            size: 3,
+            after: Some(token.to_owned()),
+        };
+        let asked = Search {
+            aggregates: groups(vec![group_by("all", by, Aggregates::default())]),
+            ..search(Query::All, None, 0)
+        };
+        let refused = bed.searches.search::<Vec<FoundRow>>(&table, INDEX, asked);
+        assert_eq!(
+            refused.await.err(),
+            Some(Error::Search(InvalidSearch::Token))
+        );
+    }
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn top_rows_are_the_first_of_each_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(0x70_b5);
+    let mut bed = Bed::open(folder.path());
+    bed.create().await;
+    bed.index().await;
+    let sort = Sort {
+        sorters: vec![Sorter::Field {
+            name: "long".to_owned(),
+            is_desc: true,
+            mode: None,
+            missing: Missing::Last,
+            missing_field: None,
+        }],
+        keys_last: true,
+    };
+    for limit in [1, 3, 100] {
+        for _ in 0..50 {
+            let key = random.key();
+            let cells = (random.below(6) > 0).then(|| random.cells());
+            bed.write(key, cells).await;
+        }
+        let top = Measure {
+            name: "top".to_owned(),
+            kind: MeasureKind::TopRows {
+                limit,
+                sort: Some(sort.clone()),
+            },
+            field: String::new(),
+            missing: None,
+        };
+        let by = by_value("word", 20, Vec::new());
+        let found = bed.search(Search {
+            aggregates: groups(vec![group_by("words", by, metrics(vec![top]))]),
+            ..search(Query::All, None, 0)
+        });
+        let found = found.await;
+        let mut rows_seen = 0;
+        for group in &found.aggregated.groups[0].2 {
+            let GroupKey::Text(word) = &group.key else {
+                panic!("{:?}", group.key);
+            };
+            let Measured::Rows(keys) = &group.inner.metrics[0].2 else {
+                panic!("{:?}", group.inner);
+            };
+            let named = keys.iter().map(|key| key_of(&found.named[key][0]));
+            let mut due: Vec<_> = bed.rows.iter().filter(|(_, cells)| {
+                matches!(cells.get("word"), Some(Value::String(own)) if own == word)
+            }).collect();
+            due.sort_by_key(|(key, cells)| {
+                let row = Row {
+                    number: key.1,
+                    cells,
+                };
+                let long = row.number("long").map_or(i64::MIN, |long| long as i64);
+                (std::cmp::Reverse(long), (*key).clone())
+            });
+            let due = due.into_iter().take(limit).map(|(key, _)| key.clone());
+            assert_eq!(named.collect::<Vec<_>>(), due.collect::<Vec<_>>(), "{word}");
+            rows_seen += keys.len();
+        }
+        assert!(rows_seen > 3);
+    }
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn aggregations_have_bounds() {
     let folder = tempfile::tempdir().unwrap();
     let mut bed = Bed::with_memory(folder.path(), 64 << 10);
@@ -375,6 +648,7 @@ async fn aggregations_have_bounds() {
         by(GroupKind::Histogram {
             field: "n".to_owned(),
             interval,
+            offset: 0.0,
             missing: None,
             least,
             range: None,

@@ -14,8 +14,8 @@ use tideline_base::clock::Clock;
 use tideline_base::ids::TableId;
 use tideline_base::metrics::Metrics;
 use tideline_model::search::{
-    Aggregates, Analyzer, Columns, Field, FieldType, Metric, Query, Search, SearchSchema, Sort,
-    Sorter, Total, VectorOptions,
+    Aggregates, Analyzer, Columns, Field, FieldType, Highlight, Metric, Query, Search,
+    SearchSchema, Sort, Sorter, Total, VectorOptions,
 };
 use tideline_model::{
     Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent, RowChange,
@@ -248,6 +248,7 @@ pub(super) fn search(query: Query, sort: Option<Sort>, limit: usize) -> Search {
         filter: None,
         collapse: None,
         aggregates: Aggregates::default(),
+        highlight: Highlight::default(),
         columns: Columns::None,
         timeout_ms: Some(30_000),
     }
@@ -274,7 +275,10 @@ pub(super) fn schema() -> SearchSchema {
             field("double", FieldType::Double),
             field("flag", FieldType::Boolean),
             field("word", FieldType::Keyword),
-            field("text", FieldType::Text),
+            Field {
+                highlights: Some(true),
+                ..field("text", FieldType::Text)
+            },
             Field {
                 is_array: true,
                 ..field("words", FieldType::Keyword)
@@ -295,7 +299,10 @@ pub(super) fn schema() -> SearchSchema {
                     field("double", FieldType::Double),
                     field("flag", FieldType::Boolean),
                     field("word", FieldType::Keyword),
-                    field("text", FieldType::Text),
+                    Field {
+                        highlights: Some(true),
+                        ..field("text", FieldType::Text)
+                    },
                     Field {
                         fields: vec![field("word", FieldType::Keyword)],
                         ..field("more", FieldType::Nested)

@@ -11,5 +11,6 @@ mod plain;
 mod random;
 mod scored;
 mod searches;
+mod shown;
 
 pub(crate) use bed::field;

@@ -39,7 +39,7 @@ impl Row<'_> {
     }
 
     /// Its objects, each as the columns of a row.
-    fn objects(&self) -> Vec<Cells> {
+    pub(super) fn objects(&self) -> Vec<Cells> {
         let Some(Value::String(text)) = self.cells.get("tags") else {
             return Vec::new();
         };

@@ -295,6 +295,7 @@ impl Random {
                 query: of_objects(self.query(depth - 1)),
                 scores: ObjectScores::Avg,
                 weight: 1.0,
+                hits: None,
             })),
             13 => Query::Functions(Box::new(Functions {
                 query: self.query(depth - 1),
@@ -375,7 +376,7 @@ impl Random {
 }
 
 /// The same query of objects; what they do not have is left out.
-fn of_objects(query: Query) -> Query {
+pub(super) fn of_objects(query: Query) -> Query {
     let all = |queries: Vec<Query>| queries.into_iter().map(of_objects).collect();
     let name = |field: &mut String| {
         let own = match field.as_str() {

@@ -100,7 +100,8 @@ async fn scores(bed: &Bed, query: Query, limit: usize) -> Vec<(f64, Key)> {
         let rows = page.rows.iter();
         found.extend(rows.map(|(rows, score)| (f64::from(score.unwrap()), key_of(&rows[0]))));
         let Some(token) = page.next else { return found };
-        (asked.token, asked.sort) = (Some(token), None);
+        // The order may be said once more.
+        asked.token = Some(token);
     }
 }
 
@@ -370,6 +371,7 @@ async fn one_object_matches_the_whole_of_a_nested_query() {
             query,
             scores: ObjectScores::Total,
             weight: 2.0,
+            hits: None,
         }))
     };
     let both = |one, other| {

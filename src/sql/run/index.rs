@@ -6,7 +6,7 @@
 use std::vec;
 
 use tideline_model::FoundRow;
-use tideline_model::search::{Aggregates, Columns, Search, Sort, Sorter, Total};
+use tideline_model::search::{Aggregates, Columns, Highlight, Search, Sort, Sorter, Total};
 
 use super::Rows;
 use super::scan::{bytes_of, consumed_of, row_of};
@@ -82,6 +82,7 @@ fn search(run: &Run, by: &ByIndex) -> Search {
         filter: None,
         collapse: None,
         aggregates: Aggregates::default(),
+        highlight: Highlight::default(),
         columns: Columns::None,
         timeout_ms: u64::try_from(left.as_millis()).ok(),
     }

@@ -62,13 +62,9 @@ impl ChangedRows {
 const ROWS_AT_ONCE: usize = 256;
 
 impl Table {
-    /// The keys of the rows that a batch has changed.
-    pub fn changed_keys(&self, batch: &Batch) -> Result<Vec<Vec<KeyValue>>, ReadError> {
-        let keys = self.touched(batch)?.into_iter();
-        let keys = keys.map(|touched| match touched {
-            Touched::Row(key) | Touched::Below(key) => key,
-        });
-        Ok(keys.collect())
+    /// What a batch has changed of its rows.
+    pub fn changes(&self, batch: &Batch) -> Result<Vec<Touched>, ReadError> {
+        self.touched(batch)
     }
 
     /// Gives each row that shows in a view at a time to `each`.

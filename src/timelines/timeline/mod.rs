@@ -78,6 +78,7 @@ pub use read::position::{
     Admission, Changed, NONE_YET, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
+pub use rows::stored_tables::stored_tables;
 pub use rows::tables::{
     CONVERSATIONS, FOLLOWERS, MEMBERS, MESSAGE_TABLE, META_TABLE, POSTS, RELAYS,
 };

@@ -1546,6 +1546,40 @@ pub struct Collapse {
     #[prost(string, optional, tag = "1")]
     pub field_name: ::core::option::Option<::prost::alloc::string::String>,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HighlightParameter {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "2")]
+    pub number_of_fragments: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub fragment_size: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "4")]
+    pub pre_tag: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "5")]
+    pub post_tag: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "HighlightFragmentOrder", optional, tag = "6")]
+    pub fragments_order: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Highlight {
+    #[prost(message, repeated, tag = "1")]
+    pub highlight_parameters: ::prost::alloc::vec::Vec<HighlightParameter>,
+    #[prost(enumeration = "HighlightEncoder", optional, tag = "2")]
+    pub highlight_encoder: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct InnerHits {
+    #[prost(message, optional, tag = "1")]
+    pub sort: ::core::option::Option<Sort>,
+    #[prost(int32, optional, tag = "2")]
+    pub offset: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub limit: ::core::option::Option<i32>,
+    /// A Highlight, serialized.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub highlight: ::core::option::Option<::prost::bytes::Bytes>,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchQuery {
     #[prost(int32, optional, tag = "1")]
@@ -1566,7 +1600,7 @@ pub struct SearchQuery {
     pub aggs: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bytes = "bytes", optional, tag = "11")]
     pub group_bys: ::core::option::Option<::prost::bytes::Bytes>,
-    /// Not decoded yet.
+    /// A Highlight, serialized.
     #[prost(bytes = "bytes", optional, tag = "12")]
     pub highlight: ::core::option::Option<::prost::bytes::Bytes>,
     /// -1 = no; else up to how many.
@@ -1598,10 +1632,37 @@ pub struct SearchRequest {
     #[prost(int32, optional, tag = "6")]
     pub timeout_ms: ::core::option::Option<i32>,
 }
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchHit {
     #[prost(double, optional, tag = "3")]
     pub score: ::core::option::Option<f64>,
+    #[prost(message, optional, tag = "4")]
+    pub highlight_result: ::core::option::Option<HighlightResult>,
+    #[prost(message, repeated, tag = "5")]
+    pub search_inner_hits: ::prost::alloc::vec::Vec<SearchInnerHit>,
+    /// Of an object: its place in the list.
+    #[prost(int32, optional, tag = "6")]
+    pub nested_doc_offset: ::core::option::Option<i32>,
+}
+/// Objects of a nested field that match.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchInnerHit {
+    #[prost(string, optional, tag = "1")]
+    pub path: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "2")]
+    pub search_hits: ::prost::alloc::vec::Vec<SearchHit>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HighlightResult {
+    #[prost(message, repeated, tag = "1")]
+    pub highlight_fields: ::prost::alloc::vec::Vec<HighlightField>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HighlightField {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "2")]
+    pub field_fragments: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchResponse {
@@ -1654,6 +1715,19 @@ pub struct PercentilesAggregation {
     pub percentiles: ::prost::alloc::vec::Vec<f64>,
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub missing_value: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TopRowsAggregation {
+    #[prost(int32, optional, tag = "1")]
+    pub limit: ::core::option::Option<i32>,
+    #[prost(message, optional, tag = "2")]
+    pub sort: ::core::option::Option<Sort>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TopRowsAggregationResult {
+    /// Each its own PlainBuffer.
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub rows: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
 }
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct DoubleResult {
@@ -1777,12 +1851,86 @@ pub struct GroupByFilter {
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
 }
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct GeoPoint {
+    #[prost(double, optional, tag = "1")]
+    pub lat: ::core::option::Option<f64>,
+    #[prost(double, optional, tag = "2")]
+    pub lon: ::core::option::Option<f64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByGeoDistance {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub origin: ::core::option::Option<GeoPoint>,
+    #[prost(message, repeated, tag = "3")]
+    pub ranges: ::prost::alloc::vec::Vec<GroupRange>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupByGeoGrid {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// How many characters a cell's name has: 1 to 12.
+    #[prost(int32, optional, tag = "2")]
+    pub precision: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub size: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FieldRange {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub min: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub max: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByDateHistogram {
+    #[prost(string, optional, tag = "1")]
+    pub field_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub interval: ::core::option::Option<DateTimeValue>,
+    #[prost(message, optional, tag = "3")]
+    pub field_range: ::core::option::Option<FieldRange>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub missing: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int64, optional, tag = "5")]
+    pub min_doc_count: ::core::option::Option<i64>,
+    /// As "+08:00".
+    #[prost(string, optional, tag = "6")]
+    pub time_zone: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "7")]
+    pub sort: ::core::option::Option<GroupBySort>,
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "10")]
+    pub offset: ::core::option::Option<DateTimeValue>,
+}
+/// By several groupings at once, page by page.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByComposite {
+    #[prost(message, optional, tag = "1")]
+    pub sources: ::core::option::Option<GroupBys>,
+    #[prost(int32, optional, tag = "2")]
+    pub size: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(string, optional, tag = "6")]
+    pub next_token: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "7")]
+    pub suggested_size: ::core::option::Option<i32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GroupByHistogram {
@@ -1802,6 +1950,8 @@ pub struct GroupByHistogram {
     pub sub_aggs: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bytes = "bytes", optional, tag = "8")]
     pub sub_group_bys: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub offset: ::core::option::Option<::prost::bytes::Bytes>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GroupByFieldResultItem {
@@ -1866,6 +2016,88 @@ pub struct GroupByHistogramItem {
 pub struct GroupByHistogramResult {
     #[prost(message, repeated, tag = "1")]
     pub group_by_histogra_items: ::prost::alloc::vec::Vec<GroupByHistogramItem>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByGeoDistanceResultItem {
+    #[prost(double, optional, tag = "1")]
+    pub range_from: ::core::option::Option<f64>,
+    #[prost(double, optional, tag = "2")]
+    pub range_to: ::core::option::Option<f64>,
+    #[prost(int64, optional, tag = "3")]
+    pub row_count: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "4")]
+    pub sub_aggs_result: ::core::option::Option<AggregationsResult>,
+    #[prost(message, optional, tag = "5")]
+    pub sub_group_bys_result: ::core::option::Option<GroupBysResult>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByGeoDistanceResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_geo_distance_result_items: ::prost::alloc::vec::Vec<GroupByGeoDistanceResultItem>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByDateHistogramItem {
+    #[prost(int64, optional, tag = "1")]
+    pub timestamp: ::core::option::Option<i64>,
+    #[prost(int64, optional, tag = "2")]
+    pub row_count: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "3")]
+    pub sub_aggs_result: ::core::option::Option<AggregationsResult>,
+    #[prost(message, optional, tag = "4")]
+    pub sub_group_bys_result: ::core::option::Option<GroupBysResult>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByDateHistogramResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_date_histogram_items: ::prost::alloc::vec::Vec<GroupByDateHistogramItem>,
+}
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct GeoGrid {
+    #[prost(message, optional, tag = "1")]
+    pub top_left: ::core::option::Option<GeoPoint>,
+    #[prost(message, optional, tag = "2")]
+    pub bottom_right: ::core::option::Option<GeoPoint>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByGeoGridResultItem {
+    #[prost(string, optional, tag = "1")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub geo_grid: ::core::option::Option<GeoGrid>,
+    #[prost(int64, optional, tag = "3")]
+    pub row_count: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "4")]
+    pub sub_aggs_result: ::core::option::Option<AggregationsResult>,
+    #[prost(message, optional, tag = "5")]
+    pub sub_group_bys_result: ::core::option::Option<GroupBysResult>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByGeoGridResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_geo_grid_result_items: ::prost::alloc::vec::Vec<GroupByGeoGridResultItem>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByCompositeResultItem {
+    #[prost(string, repeated, tag = "1")]
+    pub keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(int64, optional, tag = "2")]
+    pub row_count: ::core::option::Option<i64>,
+    #[prost(message, optional, tag = "3")]
+    pub sub_aggs_result: ::core::option::Option<AggregationsResult>,
+    #[prost(message, optional, tag = "4")]
+    pub sub_group_bys_result: ::core::option::Option<GroupBysResult>,
+    /// Of keys: there is no value.
+    #[prost(bool, repeated, packed = "false", tag = "5")]
+    pub is_null_keys: ::prost::alloc::vec::Vec<bool>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupByCompositeResult {
+    #[prost(message, repeated, tag = "1")]
+    pub group_by_composite_result_items: ::prost::alloc::vec::Vec<GroupByCompositeResultItem>,
+    #[prost(string, repeated, tag = "2")]
+    pub source_group_by_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "3")]
+    pub next_token: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GroupByResult {
@@ -2562,6 +2794,58 @@ impl SortMode {
             "SORT_MODE_MIN" => Some(Self::Min),
             "SORT_MODE_MAX" => Some(Self::Max),
             "SORT_MODE_AVG" => Some(Self::Avg),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HighlightFragmentOrder {
+    TextSequence = 1,
+    Score = 2,
+}
+impl HighlightFragmentOrder {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::TextSequence => "TEXT_SEQUENCE",
+            Self::Score => "SCORE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TEXT_SEQUENCE" => Some(Self::TextSequence),
+            "SCORE" => Some(Self::Score),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HighlightEncoder {
+    PlainMode = 1,
+    HtmlMode = 2,
+}
+impl HighlightEncoder {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::PlainMode => "PLAIN_MODE",
+            Self::HtmlMode => "HTML_MODE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PLAIN_MODE" => Some(Self::PlainMode),
+            "HTML_MODE" => Some(Self::HtmlMode),
             _ => None,
         }
     }

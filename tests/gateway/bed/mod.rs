@@ -24,7 +24,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 /// Longer than anything takes; only a hang gets there.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The numbers of the messages in a reply or a push.
 pub fn sequences(messages: &Value) -> Vec<u64> {

@@ -97,13 +97,7 @@ impl<'v> StoredTimelines<'v> {
                 continue;
             }
             let name = Name::new(&timeline);
-            let meta = load_meta(self.view, &name)?;
-            let own = SettingsRow::load(self.view, &name, &head)?;
-            let own = Configured {
-                settings: own.settings,
-                version: own.version,
-            };
-            let info = self.epochs.info(timeline, &head, meta, own);
+            let info = self.info(timeline, &head)?;
             each(Dumped::Timeline(&info))?;
             for row in self.of_timeline((&name, &head), MEMBERS) {
                 let (user, row) = MemberRow::named(&row?)?;
@@ -127,6 +121,22 @@ impl<'v> StoredTimelines<'v> {
             }
         }
         Ok(())
+    }
+
+    /// What is known of an existing timeline.
+    pub(in super::super) fn info(
+        &self,
+        timeline: String,
+        head: &HeadRow,
+    ) -> Result<TimelineInfo, ReadError> {
+        let name = Name::new(&timeline);
+        let meta = load_meta(self.view, &name)?;
+        let own = SettingsRow::load(self.view, &name, head)?;
+        let own = Configured {
+            settings: own.settings,
+            version: own.version,
+        };
+        Ok(self.epochs.info(timeline, head, meta, own))
     }
 
     /// All rows of a table.

@@ -9,5 +9,6 @@ pub(super) mod epoch;
 pub(super) mod head;
 pub(super) mod lately;
 pub(super) mod stored;
+pub(super) mod stored_tables;
 pub(super) mod tables;
 pub(super) mod virtual_tables;

@@ -79,24 +79,12 @@ impl Timelines {
     /// The virtual tables that show the timelines.
     #[must_use]
     pub fn tables(&self) -> Vec<Table> {
-        let text = (TIMELINE_ID, KeyType::String);
-        let number = (SEQUENCE_ID, KeyType::Integer);
         let all = Coverage::everything();
         let messages = Arc::new(MessageTable(self.clone(), all.clone()));
         let metas = Arc::new(MetaTable(self.clone(), all));
-        vec![
-            table(
-                (MESSAGES, MESSAGE_TABLE),
-                &[text, number],
-                &MESSAGE_COLUMNS,
-                messages,
-            ),
-            table((METAS, META_TABLE), &[text], &META_COLUMNS, metas),
-        ]
+        vec![message_table(messages), meta_table(metas)]
     }
-}
 
-impl Timelines {
     /// A virtual table with only the timelines that are covered, or `None`. What an inbox names, its entries decide.
     #[must_use]
     pub fn covered(&self, table: &Table, coverage: Coverage) -> Option<Table> {
@@ -108,6 +96,19 @@ impl Timelines {
         };
         Some(Table::with_virtual_rows(table.definition.clone(), rows))
     }
+}
+
+pub(super) fn message_table(rows: Arc<dyn VirtualRows>) -> Table {
+    let key = [
+        (TIMELINE_ID, KeyType::String),
+        (SEQUENCE_ID, KeyType::Integer),
+    ];
+    table((MESSAGES, MESSAGE_TABLE), &key, &MESSAGE_COLUMNS, rows)
+}
+
+pub(super) fn meta_table(rows: Arc<dyn VirtualRows>) -> Table {
+    let text = (TIMELINE_ID, KeyType::String);
+    table((METAS, META_TABLE), &[text], &META_COLUMNS, rows)
 }
 
 fn table(
@@ -222,11 +223,8 @@ impl MessageTable {
             }));
         }
         // One place will do for both ways: it lies in the range, and is the only one of its timeline.
-        Box::new(
-            asked
-                .take(1)
-                .map(move |first| Ok((key(&name, first), None))),
-        )
+        let first = asked.take(1);
+        Box::new(first.map(move |first| Ok((key(&name, first), None))))
     }
 }
 
@@ -316,7 +314,7 @@ fn text(value: &KeyValue) -> &str {
     }
 }
 
-fn message_row(message: &Message, epoch: &str) -> Bytes {
+pub(super) fn message_row(message: &Message, epoch: &str) -> Bytes {
     let Message {
         sequence: _,
         traceparent: _,
@@ -366,7 +364,7 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
     row(entry, MESSAGE_COLUMNS.iter().zip(ours), *timestamp)
 }
 
-fn meta_row(info: &TimelineInfo) -> Bytes {
+pub(super) fn meta_row(info: &TimelineInfo) -> Bytes {
     let ours = [
         Some(info.change_head.into()),
         Some(info.created_at.into()),

@@ -8,23 +8,26 @@ use prost::Message as _;
 
 use super::super::failure::Failure;
 use super::super::fields::count;
-use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
+use super::parts::at_most;
 use super::query::query;
 use super::refusal::within;
-use tideline_model::Value;
+use super::sort::{POINTS_MAX, sort};
+use super::stepped::{dates, histogram, order, value};
 use tideline_model::search::{
-    AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregates, GROUPS_MAX, GroupBy,
-    GroupKind, GroupOrder, GroupOrderBy, InvalidSearch, Measure, MeasureKind,
+    AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregates, CELL_CHARS_MAX,
+    GROUPS_MAX, GroupBy, GroupKind, InvalidSearch, Measure, MeasureKind, Point, SORTERS_MAX,
+    SOURCES_MAX, TOP_ROWS_MAX,
 };
 
 /// Groups of a field, if nobody says how many.
 const SIZE_DEFAULT: i32 = 10;
-/// Percents of one measure, ranges of one grouping, and parts of an order.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // it fits
+const GROUPS_MAX_I32: i32 = GROUPS_MAX as i32;
+/// Percents of one measure, and ranges of one grouping.
 const PERCENTILES_MAX: usize = 100;
 const RANGES_MAX: usize = 100;
-const ORDERS_MAX: usize = 10;
 
 /// What a search computes.
 pub(super) fn aggregates(
@@ -88,7 +91,18 @@ fn measure(message: proto::Aggregation) -> Result<Measure, Failure> {
     );
     let kind = match kind {
         proto::AggregationType::AggTopRows => {
-            return Err(InvalidSearch::Unsupported("aggregation AGG_TOP_ROWS").into());
+            at_most("sorters", SORTERS_MAX, &body, &[2, 1])?;
+            at_most("points", SORTERS_MAX * POINTS_MAX, &body, &[2, 1, 2, 2])?;
+            let body = proto::TopRowsAggregation::decode(body)?;
+            let limit = usize::try_from(body.limit.unwrap_or(1)).unwrap_or(0);
+            within("limit of top rows", limit, 1, TOP_ROWS_MAX)?;
+            let sort = body.sort.map(sort).transpose()?;
+            return Ok(Measure {
+                name,
+                missing: None,
+                field: String::new(),
+                kind: MeasureKind::TopRows { limit, sort },
+            });
         }
         proto::AggregationType::AggPercentiles => {
             let body = proto::PercentilesAggregation::decode(body)?;
@@ -122,6 +136,7 @@ fn measure(message: proto::Aggregation) -> Result<Measure, Failure> {
     })
 }
 
+#[allow(clippy::too_many_lines)] // a few lines for each kind of grouping
 fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<GroupBy, Failure> {
     let code = message.r#type.ok_or_else(missing)?;
     let kind = proto::GroupByType::try_from(code);
@@ -130,17 +145,14 @@ fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<Group
         message.name.ok_or_else(missing)?,
         message.body.unwrap_or_default(),
     );
-    let unsupported = |what| Err(InvalidSearch::Unsupported(what).into());
-    let mut inside = |metrics, groups| decode(metrics, groups, all, depth + 1);
+    let mut inside = |metrics, groups| decode(metrics, groups, &mut *all, depth + 1);
     let (by, inner) = match kind {
         proto::GroupByType::GroupByField => {
             let body = proto::GroupByField::decode(body)?;
             let inner = inside(body.sub_aggs, body.sub_group_bys)?;
-            let size = usize::try_from(body.size.unwrap_or(SIZE_DEFAULT)).unwrap_or(0);
-            within("size", size, 1, GROUPS_MAX)?;
             let by = GroupKind::Field {
                 field: body.field_name.ok_or_else(missing)?,
-                size,
+                size: size(body.size)?,
                 order: order(body.sort, &inner)?,
             };
             (by, inner)
@@ -149,18 +161,7 @@ fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<Group
             within("ranges", count(&body, 2)?, 1, RANGES_MAX)?;
             let body = proto::GroupByRange::decode(body)?;
             let inner = inside(body.sub_aggs, body.sub_group_bys)?;
-            let ranges = body.ranges.iter().map(|range| {
-                let (from, to) = (range.begin, range.end);
-                let (from, to) = (
-                    from.unwrap_or(f64::NEG_INFINITY),
-                    to.unwrap_or(f64::INFINITY),
-                );
-                match from < to {
-                    true => Ok((from, to)),
-                    false => Err(Failure::invalid("A range begins below its end.")),
-                }
-            });
-            let mut ranges = ranges.collect::<Result<Vec<_>, _>>()?;
+            let mut ranges = ranges(&body.ranges)?;
             ranges.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
             let field = body.field_name.ok_or_else(missing)?;
             (GroupKind::Range { field, ranges }, inner)
@@ -173,101 +174,103 @@ fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<Group
             (GroupKind::Filter(filters.collect::<Result<_, _>>()?), inner)
         }
         proto::GroupByType::GroupByHistogram => histogram(body, inside)?,
+        proto::GroupByType::GroupByDateHistogram => dates(body, inside)?,
         proto::GroupByType::GroupByGeoDistance => {
-            return unsupported("group by GROUP_BY_GEO_DISTANCE");
+            within("ranges", count(&body, 3)?, 1, RANGES_MAX)?;
+            let body = proto::GroupByGeoDistance::decode(body)?;
+            let inner = inside(body.sub_aggs, body.sub_group_bys)?;
+            let mut ranges = ranges(&body.ranges)?;
+            for (from, _) in &mut ranges {
+                *from = from.max(0.0);
+            }
+            let by = GroupKind::Distance {
+                field: body.field_name.ok_or_else(missing)?,
+                origin: origin(body.origin.ok_or_else(missing)?)?,
+                ranges,
+            };
+            (by, inner)
         }
-        proto::GroupByType::GroupByDateHistogram => {
-            return unsupported("group by GROUP_BY_DATE_HISTOGRAM");
+        proto::GroupByType::GroupByGeoGrid => {
+            let body = proto::GroupByGeoGrid::decode(body)?;
+            let inner = inside(body.sub_aggs, body.sub_group_bys)?;
+            let precision = u32::try_from(body.precision.ok_or_else(missing)?).unwrap_or(0);
+            within("precision", precision as usize, 1, CELL_CHARS_MAX as usize)?;
+            let by = GroupKind::Grid {
+                field: body.field_name.ok_or_else(missing)?,
+                precision,
+                size: size(body.size)?,
+            };
+            (by, inner)
         }
-        proto::GroupByType::GroupByGeoGrid => return unsupported("group by GROUP_BY_GEO_GRID"),
-        proto::GroupByType::GroupByComposite => return unsupported("group by GROUP_BY_COMPOSITE"),
+        proto::GroupByType::GroupByComposite => {
+            at_most("sources", SOURCES_MAX, &body, &[1, 1])?;
+            let body = proto::GroupByComposite::decode(body)?;
+            let inner = inside(body.sub_aggs, body.sub_group_bys)?;
+            let sources = body.sources.ok_or_else(missing)?.group_bys;
+            within("sources", sources.len(), 1, SOURCES_MAX)?;
+            *all += sources.len();
+            within("aggregations", *all, 0, AGGREGATES_ALL_MAX)?;
+            let sources = sources.into_iter().map(|one| source(one, all));
+            let sources = sources.collect::<Result<Vec<_>, Failure>>()?;
+            once(sources.iter().map(|(name, _)| name))?;
+            let suggested = body
+                .suggested_size
+                .map(|size| size.clamp(1, GROUPS_MAX_I32));
+            let after = body.next_token.filter(|token| !token.is_empty());
+            let size = size(body.size.or(suggested))?;
+            let by = GroupKind::Several {
+                sources,
+                size,
+                after,
+            };
+            (by, inner)
+        }
     };
     Ok(GroupBy { name, by, inner })
 }
 
-fn histogram(
-    body: Bytes,
-    mut inside: impl FnMut(Option<Bytes>, Option<Bytes>) -> Result<Aggregates, Failure>,
-) -> Result<(GroupKind, Aggregates), Failure> {
-    let body = proto::GroupByHistogram::decode(body)?;
-    let inner = inside(body.sub_aggs, body.sub_group_bys)?;
-    let field = body.field_name.ok_or_else(missing)?;
-    let bad = || Failure::from(InvalidSearch::Value(field.clone()));
-    let interval = number(body.interval, &field)?.ok_or_else(missing)?;
-    if !(interval > 0.0 && interval.is_finite()) {
-        return Err(Failure::invalid("The interval must be above 0."));
-    }
-    let range = match body.field_range {
-        None => None,
-        Some(range) => {
-            let from = number(range.min, &field)?.ok_or_else(bad)?;
-            let to = number(range.max, &field)?.ok_or_else(bad)?;
-            if !(from <= to && (to - from) / interval <= GROUPS_MAX as f64) {
-                let what = "steps of a histogram";
-                return Err(InvalidSearch::Range(what, 0, GROUPS_MAX).into());
-            }
-            Some((from, to))
+/// A grouping that is done at once with others.
+fn source(message: proto::GroupBy, all: &mut usize) -> Result<(String, GroupKind), Failure> {
+    let GroupBy { name, by, inner } = group(message, all, AGGREGATES_DEPTH_MAX)?;
+    let can = matches!(
+        by,
+        GroupKind::Field { .. } | GroupKind::Histogram { .. } | GroupKind::Dates { .. }
+    );
+    match can && inner == Aggregates::default() {
+        true => Ok((name, by)),
+        false => {
+            let what =
+                "a source of a group by composite that is no field, histogram or date histogram";
+            Err(InvalidSearch::Unsupported(what).into())
         }
-    };
-    let least = body.min_doc_count.unwrap_or(1);
-    let by = GroupKind::Histogram {
-        interval,
-        missing: value(body.missing_value, &field)?,
-        least: u64::try_from(least)
-            .map_err(|_| InvalidSearch::Range("min_doc_count", 0, usize::MAX))?,
-        range,
-        order: order(body.sort, &inner)?,
-        field,
-    };
-    Ok((by, inner))
+    }
 }
 
-fn order(sort: Option<proto::GroupBySort>, inner: &Aggregates) -> Result<Vec<GroupOrder>, Failure> {
-    let sorters = sort.unwrap_or_default().sorters;
-    within("sorters", sorters.len(), 0, ORDERS_MAX)?;
-    let orders = sorters.into_iter().map(|sorter| {
-        let (by, order) = if let Some(by) = &sorter.group_key_sort {
-            (GroupOrderBy::Key, by.order())
-        } else if let Some(by) = &sorter.row_count_sort {
-            (GroupOrderBy::Rows, by.order())
-        } else {
-            let by = sorter.sub_agg_sort.ok_or_else(missing)?;
-            let order = by.order();
-            let name = by.sub_agg_name.ok_or_else(missing)?;
-            let mut metrics = inner.metrics.iter();
-            let measure = metrics.find(|one| one.name == name);
-            if measure.is_none_or(|one| matches!(one.kind, MeasureKind::Percentiles(_))) {
-                return Err(InvalidSearch::AggregateName(name).into());
-            }
-            (GroupOrderBy::Metric(name), order)
-        };
-        Ok(GroupOrder {
-            by,
-            is_desc: order == proto::SortOrder::Desc,
-        })
+fn size(size: Option<i32>) -> Result<usize, Failure> {
+    let size = usize::try_from(size.unwrap_or(SIZE_DEFAULT)).unwrap_or(0);
+    within("size", size, 1, GROUPS_MAX)?;
+    Ok(size)
+}
+
+fn ranges(messages: &[proto::GroupRange]) -> Result<Vec<(f64, f64)>, Failure> {
+    let ranges = messages.iter().map(|range| {
+        let (from, to) = (range.begin, range.end);
+        let (from, to) = (
+            from.unwrap_or(f64::NEG_INFINITY),
+            to.unwrap_or(f64::INFINITY),
+        );
+        match from < to {
+            true => Ok((from, to)),
+            false => Err(Failure::invalid("A range begins below its end.")),
+        }
     });
-    orders.collect()
+    ranges.collect()
 }
 
-fn value(bytes: Option<Bytes>, field: &str) -> Result<Option<Value>, Failure> {
-    let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
-        return Ok(None);
-    };
-    Ok(Some(match decode_variant(&bytes, field)? {
-        Variant::Integer(number) => Value::Integer(number),
-        Variant::Double(number) if number.is_finite() => Value::Double(number),
-        Variant::Boolean(flag) => Value::Boolean(flag),
-        Variant::String(text) => Value::String(text),
-        _ => return Err(InvalidSearch::Value(field.to_owned()).into()),
-    }))
-}
-
-#[allow(clippy::cast_precision_loss)] // steps of doubles
-fn number(bytes: Option<Bytes>, field: &str) -> Result<Option<f64>, Failure> {
-    Ok(match value(bytes, field)? {
-        None => None,
-        Some(Value::Integer(number)) => Some(number as f64),
-        Some(Value::Double(number)) => Some(number),
-        Some(_) => return Err(InvalidSearch::Value(field.to_owned()).into()),
-    })
+fn origin(message: proto::GeoPoint) -> Result<Point, Failure> {
+    let (lat, lon) = (
+        message.lat.ok_or_else(missing)?,
+        message.lon.ok_or_else(missing)?,
+    );
+    Ok(Point::parse(&format!("{lat},{lon}"))?)
 }

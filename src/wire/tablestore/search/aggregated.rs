@@ -2,22 +2,31 @@
 //!
 //! Owns: the messages of results. Must not: compute one.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use prost::Message;
 
 use super::super::plainbuffer::{Variant, encode_variant};
 use super::super::proto;
 use tideline_model::Value;
-use tideline_model::search::{Aggregated, Group, GroupForm, GroupKey, MeasureKind, Measured};
+use tideline_model::search::{
+    Aggregated, Group, GroupForm, GroupKey, MeasureKind, Measured, Point,
+};
+
+/// Rows by their encoded keys.
+pub(super) type Rows = BTreeMap<Vec<u8>, Bytes>;
 
 /// The two lists of results; `None` = nothing of the kind was asked for.
 pub(super) fn aggregated(
     of: &Aggregated,
+    rows: &Rows,
 ) -> (
     Option<proto::AggregationsResult>,
     Option<proto::GroupBysResult>,
 ) {
     let metrics = of.metrics.iter().map(|(name, kind, result)| {
-        let (kind, result) = measured(kind, result);
+        let (kind, result) = measured(kind, result, rows);
         proto::AggregationResult {
             name: Some(name.clone()),
             r#type: Some(kind.into()),
@@ -25,7 +34,7 @@ pub(super) fn aggregated(
         }
     });
     let groups = of.groups.iter().map(|(name, kind, groups)| {
-        let (kind, result) = grouped(groups, kind);
+        let (kind, result) = grouped(groups, kind, rows);
         proto::GroupByResult {
             name: Some(name.clone()),
             r#type: Some(kind.into()),
@@ -44,7 +53,11 @@ pub(super) fn aggregated(
     )
 }
 
-fn measured(kind: &MeasureKind, result: &Measured) -> (proto::AggregationType, Vec<u8>) {
+fn measured(
+    kind: &MeasureKind,
+    result: &Measured,
+    rows: &Rows,
+) -> (proto::AggregationType, Vec<u8>) {
     let kind = match kind {
         MeasureKind::Avg => proto::AggregationType::AggAvg,
         MeasureKind::Max => proto::AggregationType::AggMax,
@@ -53,6 +66,7 @@ fn measured(kind: &MeasureKind, result: &Measured) -> (proto::AggregationType, V
         MeasureKind::Count => proto::AggregationType::AggCount,
         MeasureKind::DistinctCount => proto::AggregationType::AggDistinctCount,
         MeasureKind::Percentiles(_) => proto::AggregationType::AggPercentiles,
+        MeasureKind::TopRows { .. } => proto::AggregationType::AggTopRows,
     };
     let result = match result {
         Measured::Nothing => proto::DoubleResult::default().encode_to_vec(),
@@ -64,6 +78,14 @@ fn measured(kind: &MeasureKind, result: &Measured) -> (proto::AggregationType, V
             value: Some(whole(*count)),
         }
         .encode_to_vec(),
+        Measured::Rows(keys) => {
+            // Those that are gone by now are left out.
+            let found = keys.iter().filter_map(|key| rows.get(key));
+            proto::TopRowsAggregationResult {
+                rows: found.cloned().collect(),
+            }
+            .encode_to_vec()
+        }
         Measured::Percentiles(items) => {
             let items = items.iter().map(|(percent, value)| proto::PercentilesItem {
                 key: Some(*percent),
@@ -78,84 +100,170 @@ fn measured(kind: &MeasureKind, result: &Measured) -> (proto::AggregationType, V
     (kind, result)
 }
 
-fn grouped(groups: &[Group], kind: &GroupForm) -> (proto::GroupByType, Vec<u8>) {
-    let rows = |group: &Group| Some(whole(group.rows));
-    match kind {
-        GroupForm::Field => {
+#[allow(clippy::too_many_lines)] // a message for each form
+fn grouped(groups: &[Group], form: &GroupForm, rows: &Rows) -> (proto::GroupByType, Vec<u8>) {
+    // What all messages of groups have.
+    let parts = |group: &Group| {
+        let (aggs, group_bys) = aggregated(&group.inner, rows);
+        (Some(whole(group.rows)), aggs, group_bys)
+    };
+    macro_rules! encoded {
+        ($result:ident { $items:ident }, |$group:ident| $item:ident { $($field:ident: $value:expr),* }) => {{
+            let items = groups.iter().map(|$group| {
+                let (row_count, sub_aggs_result, sub_group_bys_result) = parts($group);
+                proto::$item { $($field: $value,)* row_count, sub_aggs_result, sub_group_bys_result }
+            });
+            proto::$result { $items: items.collect() }.encode_to_vec()
+        }};
+    }
+    match form {
+        GroupForm::Field => (
+            proto::GroupByType::GroupByField,
+            encoded!(
+                GroupByFieldResult {
+                    group_by_field_result_items
+                },
+                |group| GroupByFieldResultItem {
+                    key: text(&group.key)
+                }
+            ),
+        ),
+        GroupForm::Range => (
+            proto::GroupByType::GroupByRange,
+            encoded!(
+                GroupByRangeResult {
+                    group_by_range_result_items
+                },
+                |group| GroupByRangeResultItem {
+                    range_from: range(&group.key).0,
+                    range_to: range(&group.key).1
+                }
+            ),
+        ),
+        GroupForm::Distance => (
+            proto::GroupByType::GroupByGeoDistance,
+            encoded!(
+                GroupByGeoDistanceResult {
+                    group_by_geo_distance_result_items
+                },
+                |group| GroupByGeoDistanceResultItem {
+                    range_from: range(&group.key).0,
+                    range_to: range(&group.key).1
+                }
+            ),
+        ),
+        GroupForm::Grid => (
+            proto::GroupByType::GroupByGeoGrid,
+            encoded!(
+                GroupByGeoGridResult {
+                    group_by_geo_grid_result_items
+                },
+                |group| GroupByGeoGridResultItem {
+                    key: text(&group.key),
+                    geo_grid: grid(&group.key)
+                }
+            ),
+        ),
+        GroupForm::Filter => (
+            proto::GroupByType::GroupByFilter,
+            encoded!(
+                GroupByFilterResult {
+                    group_by_filter_result_items
+                },
+                |group| GroupByFilterResultItem {}
+            ),
+        ),
+        GroupForm::Dates => (
+            proto::GroupByType::GroupByDateHistogram,
+            encoded!(
+                GroupByDateHistogramResult {
+                    group_by_date_histogram_items
+                },
+                |group| GroupByDateHistogramItem {
+                    timestamp: time(&group.key)
+                }
+            ),
+        ),
+        GroupForm::Histogram => {
             let items = groups.iter().map(|group| {
-                let (sub_aggs_result, sub_group_bys_result) = aggregated(&group.inner);
+                let (value, sub_aggs_result, sub_group_bys_result) = parts(group);
                 let key = match &group.key {
-                    GroupKey::Text(text) => Some(text.clone()),
+                    GroupKey::Step(value) => Some(encode_variant(&variant(value))),
                     _ => None,
                 };
-                proto::GroupByFieldResultItem {
+                proto::GroupByHistogramItem {
                     key,
-                    row_count: rows(group),
+                    value,
                     sub_aggs_result,
                     sub_group_bys_result,
                 }
             });
-            let result = proto::GroupByFieldResult {
-                group_by_field_result_items: items.collect(),
+            let result = proto::GroupByHistogramResult {
+                group_by_histogra_items: items.collect(),
             };
-            (proto::GroupByType::GroupByField, result.encode_to_vec())
+            (proto::GroupByType::GroupByHistogram, result.encode_to_vec())
         }
-        GroupForm::Range => {
+        GroupForm::Several { names, next } => {
             let items = groups.iter().map(|group| {
-                let (sub_aggs_result, sub_group_bys_result) = aggregated(&group.inner);
-                let (range_from, range_to) = match group.key {
-                    GroupKey::Range(from, to) => (Some(from), Some(to)),
-                    _ => (None, None),
+                let (row_count, sub_aggs_result, sub_group_bys_result) = parts(group);
+                let keys = match &group.key {
+                    GroupKey::Several(keys) => &keys[..],
+                    _ => &[],
                 };
-                proto::GroupByRangeResultItem {
-                    range_from,
-                    range_to,
-                    row_count: rows(group),
+                proto::GroupByCompositeResultItem {
+                    keys: keys
+                        .iter()
+                        .map(|key| key.clone().unwrap_or_default())
+                        .collect(),
+                    is_null_keys: keys.iter().map(Option::is_none).collect(),
+                    row_count,
                     sub_aggs_result,
                     sub_group_bys_result,
                 }
             });
-            let result = proto::GroupByRangeResult {
-                group_by_range_result_items: items.collect(),
+            let result = proto::GroupByCompositeResult {
+                group_by_composite_result_items: items.collect(),
+                source_group_by_names: names.clone(),
+                next_token: next.clone(),
             };
-            (proto::GroupByType::GroupByRange, result.encode_to_vec())
+            (proto::GroupByType::GroupByComposite, result.encode_to_vec())
         }
-        GroupForm::Filter => {
-            let items = groups.iter().map(|group| {
-                let (sub_aggs_result, sub_group_bys_result) = aggregated(&group.inner);
-                proto::GroupByFilterResultItem {
-                    row_count: rows(group),
-                    sub_aggs_result,
-                    sub_group_bys_result,
-                }
-            });
-            let result = proto::GroupByFilterResult {
-                group_by_filter_result_items: items.collect(),
-            };
-            (proto::GroupByType::GroupByFilter, result.encode_to_vec())
-        }
-        GroupForm::Histogram => (proto::GroupByType::GroupByHistogram, steps(groups)),
     }
 }
 
-fn steps(groups: &[Group]) -> Vec<u8> {
-    let items = groups.iter().map(|group| {
-        let (sub_aggs_result, sub_group_bys_result) = aggregated(&group.inner);
-        let key = match &group.key {
-            GroupKey::Step(value) => Some(encode_variant(&variant(value))),
-            _ => None,
-        };
-        proto::GroupByHistogramItem {
-            key,
-            value: Some(whole(group.rows)),
-            sub_aggs_result,
-            sub_group_bys_result,
-        }
-    });
-    let result = proto::GroupByHistogramResult {
-        group_by_histogra_items: items.collect(),
+fn text(key: &GroupKey) -> Option<String> {
+    match key {
+        GroupKey::Text(text) | GroupKey::Cell(text, ..) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn range(key: &GroupKey) -> (Option<f64>, Option<f64>) {
+    match key {
+        GroupKey::Range(from, to) => (Some(*from), Some(*to)),
+        _ => (None, None),
+    }
+}
+
+fn grid(key: &GroupKey) -> Option<proto::GeoGrid> {
+    let point = |point: &Point| proto::GeoPoint {
+        lat: Some(point.lat),
+        lon: Some(point.lon),
     };
-    result.encode_to_vec()
+    match key {
+        GroupKey::Cell(_, top_left, bottom_right) => Some(proto::GeoGrid {
+            top_left: Some(point(top_left)),
+            bottom_right: Some(point(bottom_right)),
+        }),
+        _ => None,
+    }
+}
+
+fn time(key: &GroupKey) -> Option<i64> {
+    match key {
+        GroupKey::Time(ms) => Some(*ms),
+        _ => None,
+    }
 }
 
 fn variant(value: &Value) -> Variant {

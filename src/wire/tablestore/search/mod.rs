@@ -13,7 +13,9 @@ mod reply;
 mod request;
 mod schema;
 mod scored;
+mod show;
 mod sort;
+mod stepped;
 
 pub use reply::{DescribedIndex, FoundPage, ScannedPage};
 pub(super) use reply::{described, found, listed, scanned, splits};

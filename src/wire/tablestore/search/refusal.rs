@@ -60,6 +60,9 @@ impl From<InvalidSearch> for Failure {
             InvalidSearch::AggregateKind(what, field, kind, allowed) => {
                 format!("[{what}] field_name:{field} type:{kind} is invalid, allow [{allowed}]")
             }
+            InvalidSearch::Highlight(field) => {
+                format!("highlighting is not supported for field[{field}]")
+            }
             InvalidSearch::NoTable(table) => format!("table [{table}] does not exist"),
             InvalidSearch::Kept => {
                 "The table has search indexes: delete them before the table.".to_owned()

@@ -3,6 +3,8 @@
 //! Owns: the messages. Promises: each field is there that an SDK does not default; as many hits as rows. Must not: know
 //! how a row was found.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use prost::Message as _;
 
@@ -10,7 +12,8 @@ use super::super::proto;
 use super::aggregated::aggregated;
 use super::request::NamedIndex;
 use super::schema::schema_message;
-use tideline_model::search::{Aggregated, SearchIndex};
+use super::show::hit;
+use tideline_model::search::{Aggregated, SearchIndex, Shown};
 
 /// A search index as it is now.
 #[derive(Clone, Debug)]
@@ -32,6 +35,10 @@ pub struct DescribedIndex {
 pub struct FoundPage {
     /// Each its own buffer, with its score if rows are sorted by it.
     pub rows: Vec<(Bytes, Option<f32>)>,
+    /// What is shown of each of them; empty = nothing was asked for.
+    pub shown: Vec<Shown>,
+    /// Rows that `aggregated` names, by their encoded keys.
+    pub named: BTreeMap<Vec<u8>, Bytes>,
     /// How many rows match, if it was asked for.
     pub total: Option<u64>,
     /// What was computed of all that match.
@@ -90,11 +97,14 @@ pub(in super::super) fn described(of: &DescribedIndex) -> proto::DescribeSearchI
 }
 
 pub(in super::super) fn found(page: FoundPage) -> proto::SearchResponse {
-    let hit = |score: Option<f32>| proto::SearchHit {
-        score: Some(score.map_or(f64::NAN, f64::from)),
-    };
-    let (aggs, group_bys) = aggregated(&page.aggregated);
+    let (aggs, group_bys) = aggregated(&page.aggregated, &page.named);
     let (rows, scores): (Vec<_>, Vec<_>) = page.rows.into_iter().unzip();
+    let mut shown = page.shown.into_iter();
+    let hits = scores.into_iter().map(|score: Option<f32>| {
+        let score = score.map_or(f64::NAN, f64::from);
+        hit(score, &shown.next().unwrap_or_default())
+    });
+    let search_hits = hits.collect();
     let total = page
         .total
         .map(|total| i64::try_from(total).unwrap_or(i64::MAX));
@@ -102,7 +112,7 @@ pub(in super::super) fn found(page: FoundPage) -> proto::SearchResponse {
         total_hits: Some(total.unwrap_or(-1)),
         rows,
         is_all_succeed: Some(page.is_all),
-        search_hits: scores.into_iter().map(hit).collect(),
+        search_hits,
         next_token: page.next.map(Into::into),
         aggs: aggs.map(|aggs| aggs.encode_to_vec().into()),
         group_bys: group_bys.map(|group_bys| group_bys.encode_to_vec().into()),

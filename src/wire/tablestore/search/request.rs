@@ -7,12 +7,13 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::super::failure::Failure;
-use super::super::fields::walk;
 use super::super::proto;
 use super::super::request::table::{missing, table_name};
 use super::aggregate::aggregates;
+use super::parts::at_most;
 use super::query::query;
 use super::refusal::within;
+use super::show::highlight;
 use super::{schema, sort};
 use tideline_model::Error;
 use tideline_model::search::{
@@ -151,13 +152,6 @@ impl SearchIn {
         let message = proto::SearchRequest::decode(body)?;
         let of = NamedIndex::new(message.table_name, message.index_name)?;
         let asked = proto::SearchQuery::decode(message.search_query.ok_or_else(missing)?)?;
-        if asked
-            .highlight
-            .as_ref()
-            .is_some_and(|part| !part.is_empty())
-        {
-            return Err(unsupported("highlight"));
-        }
         let limit = count("limit", asked.limit.unwrap_or(LIMIT_DEFAULT), 0, LIMIT_MAX)?;
         let offset = count("offset", asked.offset.unwrap_or(0), 0, WINDOW_MAX)?;
         within("offset + limit", offset + limit, 0, WINDOW_MAX)?;
@@ -170,6 +164,7 @@ impl SearchIn {
             || asked.track_total_count.is_some_and(|most| most > 0);
         let search = Search {
             aggregates: aggregates(asked.aggs, asked.group_bys)?,
+            highlight: highlight(asked.highlight)?,
             query: asked.query.as_ref().map_or(Ok(Query::All), query)?,
             filter: match asked.filter.and_then(|filter| filter.query) {
                 Some(filter) => Some(query(&filter)?),
@@ -234,23 +229,6 @@ impl ScanIn {
 const COLUMN_NAMES: &[u32] = &[3, 2];
 const SORTERS: &[u32] = &[4, 6, 1];
 const SORTER_POINTS: &[u32] = &[4, 6, 1, 2, 2];
-
-/// Refuses more fields of a place than may be decoded: an empty one takes two bytes here and hundreds in memory.
-fn at_most(what: &'static str, most: usize, body: &[u8], path: &[u32]) -> Result<(), Failure> {
-    fn count(message: &[u8], path: &[u32], found: &mut usize) -> Result<(), Failure> {
-        let Some((number, rest)) = path.split_first() else {
-            *found += 1;
-            return Ok(());
-        };
-        walk(message, |field, content| match field == *number {
-            true => count(content, rest, found),
-            false => Ok(()),
-        })
-    }
-    let mut found = 0;
-    count(body, path, &mut found)?;
-    within(what, found, 0, most)
-}
 
 fn unsupported(what: &'static str) -> Failure {
     InvalidSearch::Unsupported(what).into()

@@ -9,8 +9,9 @@ use prost::Message as _;
 use super::super::failure::Failure;
 use super::super::proto;
 use super::super::request::table::missing;
-use super::parts::{Inside, field, many, point, weight};
+use super::parts::{Inside, field, many, point, unit_ms, weight};
 use super::refusal::within;
+use super::show::inner_hits;
 use tideline_model::Value;
 use tideline_model::search::{
     Best, Combine, Curve, DIMENSIONS_MAX, Decay, Fold, Function, FunctionKind, Functions,
@@ -41,13 +42,7 @@ pub(super) fn near(body: Bytes, inside: &mut Inside<'_>) -> Result<Near, Failure
 
 pub(super) fn nested(body: Bytes, inside: &mut Inside<'_>) -> Result<Nested, Failure> {
     let message = proto::NestedQuery::decode(body)?;
-    if message
-        .inner_hits
-        .as_ref()
-        .is_some_and(|hits| !hits.is_empty())
-    {
-        return Err(InvalidSearch::Unsupported("inner_hits").into());
-    }
+    let hits = message.inner_hits.clone().map(inner_hits).transpose()?;
     let scores = match message.score_mode.map(|_| message.score_mode()) {
         Some(proto::ObjectScoreMode::ScoreModeNone) => ObjectScores::None,
         Some(proto::ObjectScoreMode::ScoreModeMax) => ObjectScores::Max,
@@ -60,6 +55,7 @@ pub(super) fn nested(body: Bytes, inside: &mut Inside<'_>) -> Result<Nested, Fai
         query: inside.query(&message.query.ok_or_else(missing)?)?,
         scores,
         weight: weight(message.weight)?,
+        hits: hits.map(Box::new),
     })
 }
 
@@ -260,21 +256,9 @@ const DECAY_DEFAULT: f64 = 0.5;
 /// A span of time, ms.
 fn span(message: proto::DateTimeValue) -> Result<f64, Failure> {
     message.unit.ok_or_else(missing)?;
-    let unit = match message.unit() {
-        proto::DateTimeUnit::Week => 604_800_000,
-        proto::DateTimeUnit::Day => 86_400_000,
-        proto::DateTimeUnit::Hour => 3_600_000,
-        proto::DateTimeUnit::Minute => 60_000,
-        proto::DateTimeUnit::Second => 1_000,
-        proto::DateTimeUnit::Millisecond => 1,
-        // They are not always as long.
-        proto::DateTimeUnit::Year
-        | proto::DateTimeUnit::QuarterYear
-        | proto::DateTimeUnit::Month => {
-            return Err(InvalidSearch::Unsupported("decay by months or years").into());
-        }
-    };
-    Ok(f64::from(message.value.unwrap_or(1)) * f64::from(unit))
+    #[allow(clippy::cast_precision_loss)] // a week of ms
+    let unit = unit_ms(message.unit())? as f64;
+    Ok(f64::from(message.value.unwrap_or(1)) * unit)
 }
 
 fn number(name: &'static str, number: f64) -> Result<f64, Failure> {
