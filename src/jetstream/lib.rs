@@ -4,8 +4,6 @@
 //! decisions it carries out in order: no acknowledged frame is lost, doubled or reordered, and a node that finds
 //! another stream than its own stops with a sentence. Must not: decide anything of the log, or hold what frames say;
 //! the [`Host`] does. Nothing outside of this crate is async because of it.
-//!
-//! No server uses it yet: docs/CLUSTER.md.
 
 mod api;
 mod beat;

@@ -36,6 +36,10 @@ def test_a_person_has_another_node_take_over(cluster):
     assert "n1 owns the log already" in cluster.command("take-over", "n1", "--config", cluster.config)
     cluster.command("check", "--config", cluster.config)
 
+    _, _, body = n1.rpc(None, "server.status")
+    now = json.loads(body)["result"]["cluster"]
+    assert (now["name"], now["node"], now["owner"], now["term"], now["lag"]) == ("chat", "n1", "n1", 1, 0)
+
     # A standby says who owns it, in each protocol's words.
     status, _, body = n2.get("/readyz")
     assert status == 503 and b"node n2 follows; the owner is n1, at " + n1.origin.encode() in body
