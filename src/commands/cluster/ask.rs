@@ -94,7 +94,7 @@ impl Nodes {
             let status = answer.status();
             let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
             let body = body.collect().await.map_err(|error| error.to_string())?;
-            Ok((status, body.to_bytes()))
+            Ok::<_, String>((status, body.to_bytes()))
         });
         let answer = answer.await.map_err(|_| "no answer in time".to_owned())?;
         match answer? {

@@ -5,6 +5,7 @@
 //! is read but credentials, as they are at that moment. Must not: keep a connection for the owner that this node may
 //! become: that serves anew.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,15 +147,17 @@ async fn serve(socket: TcpStream, peer: IpAddr, inside: Arc<Inside>, stop: Cance
         return;
     };
     let names: Arc<[String]> = socket.client_names().into();
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (inside, names) = (Arc::clone(&inside), Arc::clone(&names));
-        let from = (peer, local.ip());
-        async move {
-            let mut answer = answer(&request, from, &names, &inside).await;
-            set(&mut answer, CONNECTION, "close");
-            Ok::<_, std::convert::Infallible>(answer)
-        }
-    });
+    let service = service_fn(
+        move |request: Request<Incoming>| -> BoxFuture<'static, Result<Answer, Infallible>> {
+            let (inside, names) = (Arc::clone(&inside), Arc::clone(&names));
+            let from = (peer, local.ip());
+            Box::pin(async move {
+                let mut answer = answer(&request, from, &names, &inside).await;
+                set(&mut answer, CONNECTION, "close");
+                Ok(answer)
+            })
+        },
+    );
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
