@@ -10,15 +10,14 @@ mod beat;
 mod create;
 mod driver;
 mod follow;
-mod frame;
 mod link;
 mod names;
 mod steady;
 mod survey;
 
-pub use create::{Made, create, read_all};
-pub use driver::{Driver, Event, Host, Options};
-pub use frame::{CommitTime, Frame, HEADER_BYTES};
+pub use create::{Made, create, genesis, read_all};
+pub use driver::{Driver, Options};
 pub use link::Access;
 pub use steady::steady_now;
 pub use survey::Demands;
+pub use tideline_cluster::{CommitTime, Event, Frame, HEADER_BYTES, Host};

@@ -202,6 +202,25 @@ impl Node {
         matches!(self.role, Role::Owner | Role::Resigning(_))
     }
 
+    /// The highest position that is known to be in the log.
+    #[must_use]
+    pub fn known(&self) -> Position {
+        self.ahead.max(self.place.position)
+    }
+
+    /// Until when a read is [`Reading::Proven`] without asking, if this node's process looks at its clock after it took
+    /// the view.
+    #[must_use]
+    pub fn proves_until(&self, now: SteadyMs) -> SteadyMs {
+        let may = self.role == Role::Owner && now >= self.acknowledge_from && self.attach.is_right();
+        match self.options.read_proof {
+            _ if !may => SteadyMs(0),
+            ReadProof::Lease => self.lease.until(),
+            ReadProof::Log => SteadyMs(0),
+            ReadProof::None => SteadyMs(u64::MAX),
+        }
+    }
+
     /// What a next frame must be; `None` if the node may not write one now.
     #[must_use]
     pub fn draft(&self, content: Content) -> Option<Draft> {

@@ -30,7 +30,7 @@ pub(crate) use extent::Extent;
 pub(crate) use frame::FRAME_BYTES_MAX;
 pub use frame::Frame;
 pub(crate) use local::segment::segment_name;
-pub(crate) use local::{LocalStorage, make_with};
+pub(crate) use local::{LocalStorage, make_mirror, make_with};
 pub(crate) use local::{Opened, Storage, identity, make, verify};
 
 use frame::Header;
@@ -134,8 +134,19 @@ impl Log {
         options: Options,
         covered: Position,
     ) -> Result<(Log, Opened), Error> {
-        let (medium, opened, id, last) = local::open(storage, options, covered)?;
+        let (medium, opened, id, last) = local::open(storage, options, covered, false)?;
         Ok((Log::on(Box::new(medium), id, last, &options), opened))
+    }
+
+    /// The same of the mirror of a log that machines share. It may end before what it once had; the rest is elsewhere.
+    pub(crate) fn open_mirror(
+        storage: Arc<dyn Storage>,
+        options: Options,
+        covered: Position,
+    ) -> Result<(Log, Opened), Error> {
+        let (medium, opened, id, last) = local::open(storage, options, covered, true)?;
+        let medium = Box::new(local::MirrorMedium(medium));
+        Ok((Log::on(medium, id, last, &options), opened))
     }
 
     /// A log whose frames are on `medium`, the last of which is `last`.
@@ -252,6 +263,38 @@ impl Log {
         Ok(self.in_flight.pop_front().expect("it was there"))
     }
 
+    /// Takes the next frame, which is durable elsewhere, into a mirror. After `Full` and `Busy` it may be taken again.
+    /// Only [`Log::sync`] makes it durable here.
+    ///
+    /// # Panics
+    /// If it is not the next one. Who judges frames has seen to it.
+    pub(crate) fn take(&mut self, frame: &Frame) -> Result<(), AppendError> {
+        let is_next = frame.position == self.last.position.next();
+        let is_later = frame.is_void() || frame.term >= self.last.term;
+        assert!(is_next && is_later, "what is mirrored has no holes");
+        if self.is_stopped {
+            return Err(AppendError::Stopped);
+        }
+        let begun = self.medium.begin(frame);
+        let taken = begun.and_then(|()| self.medium.settle(frame));
+        self.stop_after(&taken);
+        taken?;
+        let time = (self.last.commit_ms, self.last.in_ms).max((frame.commit_ms, frame.in_ms));
+        self.last.position = frame.position;
+        (self.last.commit_ms, self.last.in_ms) = time;
+        if !frame.is_void() {
+            (self.last.crc, self.last.term) = (frame.crc, frame.term);
+        }
+        Ok(())
+    }
+
+    /// Makes durable here what was taken.
+    pub(crate) fn sync(&mut self) -> Result<(), AppendError> {
+        let synced = self.medium.sync();
+        self.stop_after(&synced);
+        synced
+    }
+
     fn stop_after(&mut self, outcome: &Result<(), AppendError>) {
         self.is_stopped |= matches!(outcome, Err(AppendError::Unknown(_)));
     }
@@ -291,8 +334,8 @@ impl Log {
 
     /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a frame that is not settled, gets
     /// none, and the next opening treats it as after a crash.
-    pub(crate) fn close(self) -> Result<(), Error> {
-        if self.is_stopped || !self.in_flight.is_empty() {
+    pub(crate) fn close(mut self) -> Result<(), Error> {
+        if self.is_stopped || !self.in_flight.is_empty() || self.medium.sync().is_err() {
             return Ok(());
         }
         self.medium.close(self.last.position)

@@ -4,6 +4,7 @@
 //! away; nothing that was ever synced is cut. Must not: touch anything before it knows that the log may be opened.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -53,11 +54,12 @@ type Open = (LocalMedium, Opened, HistoryId, Last);
 /// A frame to be written again: its file, its place, its bytes.
 type Rewrite = (Arc<Segment>, u64, Bytes);
 
-/// See [`crate::log::Log::open`].
+/// See [`crate::log::Log::open`]. A mirror's end may be torn anywhere above what the image covers.
 pub(in crate::log) fn open(
     storage: Arc<dyn Storage>,
     options: Options,
     covered: Position,
+    is_mirror: bool,
 ) -> Result<Open, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     let (segments, spares) = sort(&names);
@@ -73,10 +75,14 @@ pub(in crate::log) fn open(
     refuse_if_newest_is_missing(&segments, state.newest)?;
     let from = first_to_scan(&segments, covered)?;
 
-    let (end, last, rewrites) = scan_from(storage.as_ref(), state.log, &segments[from..])?;
+    let (end, last, rewrites) =
+        scan_from(storage.as_ref(), state.log, &segments[from..], is_mirror)?;
     let active = segments.last().expect("scan has seen it").clone();
     let last = settle_last(last, &active)?;
-    let needed = covered.max(state.position);
+    let needed = match is_mirror {
+        true => covered,
+        false => covered.max(state.position),
+    };
     refuse_if_short(&active, &end, last.position, needed)?;
 
     let clean = created || (state.clean && state.position == last.position);
@@ -121,6 +127,7 @@ pub(in crate::log) fn open(
         log: state.log,
         segments: Segments::new(storage, limits, segments, spares, has_room),
         state: Mutex::new(state_file),
+        synced: AtomicU64::new(if is_mirror { last.position.0 } else { u64::MAX }),
     });
     let medium = LocalMedium::new(files, end, options.segment_bytes);
     Ok((medium, opened, state.log, last))
@@ -145,17 +152,38 @@ pub(crate) fn make_with(
     storage: &dyn Storage,
     first: impl FnOnce(HistoryId) -> Frame,
 ) -> Result<HistoryId, Error> {
+    let id = HistoryId::random();
+    make_of(storage, id, &first(id))?;
+    Ok(id)
+}
+
+/// Makes the mirror of a log, also where an earlier attempt was interrupted; `first` is its first frame.
+pub(crate) fn make_mirror(
+    storage: &dyn Storage,
+    id: HistoryId,
+    first: &Frame,
+) -> Result<HistoryId, Error> {
+    let names = storage.list().map_err(|e| Error::io("directory", e))?;
+    if StateFile::read(storage, &names)?.is_none() {
+        // The state file comes last: what is there without it holds no more than the first frame.
+        for name in names.iter().filter(|name| parse_segment_name(name).is_some()) {
+            storage.remove(name).map_err(|e| Error::io(name, e))?;
+        }
+        make_of(storage, id, first)?;
+    }
+    make(storage)
+}
+
+fn make_of(storage: &dyn Storage, id: HistoryId, frame: &Frame) -> Result<(), Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     refuse_if_used(storage, &sort(&names).0, Position::ZERO)?;
-    let id = HistoryId::random();
-    let frame = first(id);
     let segment = create_segment(storage, &names, frame.position)?;
     let io = |e| Error::io(&segment.name, e);
     let file = segment.file(storage).map_err(io)?;
     file.write_at(frame.encoded(), 0).map_err(io)?;
     file.sync_data().map_err(io)?;
     StateFile::create(storage, id, frame.position, frame.position)?;
-    Ok(id)
+    Ok(())
 }
 
 /// The ID of a log that must be there. Writes nothing.
@@ -178,19 +206,23 @@ fn scan_from(
     storage: &dyn Storage,
     log: HistoryId,
     segments: &[Arc<Segment>],
+    is_mirror: bool,
 ) -> Result<Scanned, Error> {
     let mut last: Option<Last> = None;
     let mut rewrites = VecDeque::with_capacity(3);
-    let end = scan(storage, log, segments, &mut |found: Found<'_>| {
+    let end = scan(storage, log, segments, is_mirror, &mut |found: Found<'_>| {
         // Time does not fall, whatever an older program wrote.
         let time = last.map_or((0, 0), |last| (last.commit_ms, last.in_ms));
         let (commit_ms, in_ms) = time.max((found.frame.commit_ms, found.frame.in_ms));
+        let header = &found.header;
+        // The chain goes around a void frame, of an earlier term.
+        let void = last.filter(|_| found.frame.is_void());
         last = Some(Last {
-            position: found.frame.position,
-            crc: found.header.crc,
+            position: header.position,
+            crc: void.map_or(header.crc, |last| last.crc),
             commit_ms,
             in_ms,
-            term: found.frame.term,
+            term: void.map_or(header.term, |last| last.term),
         });
         rewrites.push_back((found.segment.clone(), found.offset, found.bytes));
         if rewrites.len() > 2 {
