@@ -40,7 +40,7 @@ impl Member {
     /// Begins as a standby.
     pub(super) async fn start(key: &ClusterKey, config: &Config) -> Result<Member, StartError> {
         let ground = Ground::lay(config).await?;
-        let (membership, opened) = Membership::begin(key, config, &ground).await?;
+        let (membership, opened) = Membership::begin(key, config, &ground, true).await?;
         let mut member = Member {
             key: key.clone(),
             config: Arc::new(RwLock::new(config.clone())),
@@ -86,7 +86,8 @@ impl Member {
                 tracing::warn!(node = self.key.node, "this node owns the log no more");
                 self.close(Now::Owns(server)).await;
                 let config = self.config();
-                let begun = Membership::begin(&self.key, &config, &self.ground).await;
+                // It claims only if somebody wants it: another node with this one's name would do the same.
+                let begun = Membership::begin(&self.key, &config, &self.ground, false).await;
                 let (membership, opened) = begun?;
                 self.membership = membership;
                 self.stand_by(opened)

@@ -9,7 +9,6 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tideline_cluster::ReadProof;
 use tideline_jetstream::{Access, Demands, Driver, Options, genesis};
@@ -49,11 +48,12 @@ impl fmt::Debug for Membership {
 const PARTITION: PartitionId = PartitionId(0);
 
 impl Membership {
-    /// Opens the directory as a member's, and begins to follow the log.
+    /// Opens the directory as a member's, and begins to follow the log. `claims_again`: if this node was the last owner.
     pub(super) async fn begin(
         key: &ClusterKey,
         config: &Config,
         ground: &Ground,
+        claims_again: bool,
     ) -> Result<(Arc<Membership>, Opened), StartError> {
         let access = access(key)?;
         let is_new = directory_map(&config.data).map_err(StoreFailure::from);
@@ -91,6 +91,7 @@ impl Membership {
                 read_proof: ReadProof::Lease,
                 read_lease_ms: key.read_lease_ms,
                 is_automatic: false,
+                claims_again,
                 owner_silence_ms: OWNER_SILENCE_MS,
                 attest_frames: ATTEST_FRAMES,
                 attest_ms: ATTEST_MS,
@@ -102,7 +103,11 @@ impl Membership {
             std::io::ErrorKind::InvalidInput => StartError::Setting(format!("cluster: {error}")),
             _ => StartError::Thread(error),
         })?;
-        partitions.attach(driver.waker());
+        let driver = Arc::new(driver);
+        let proving = Arc::downgrade(&driver);
+        partitions.attach(driver.waker(), move || {
+            proving.upgrade().is_some_and(|driver| driver.proves_reads())
+        });
         // A partition that was opened as a member's has one.
         let role = partitions.role().unwrap_or_else(|| {
             let why = "the partition is no member's".to_owned();
@@ -114,26 +119,20 @@ impl Membership {
             key: key.clone(),
             partitions,
             role,
-            driver: Mutex::new(Some(Arc::new(driver))),
+            driver: Mutex::new(Some(driver)),
             has_joined: AtomicBool::new(false),
             metrics: ground.metrics.cluster(),
         };
         Ok((Arc::new(membership), opened))
     }
 
-    /// Waits until the node owns the log, and meanwhile has it claim if it was the last owner.
+    /// Waits until the node owns the log.
     pub(super) async fn owns(&self) {
         let mut role = self.role.clone();
-        let mut was_asked = false;
-        while !matches!(*role.borrow_and_update(), Role::Owns { .. }) {
-            if !was_asked && self.has_all() && self.was_owner() {
-                // Whoever stopped without a successor goes on: nobody else does so unasked.
-                tracing::info!(node = self.key.node, "this node was the owner, and claims the log");
-                was_asked = true;
-                self.take_over();
-            }
-            // The timeout is no error: it means to look again.
-            let _ = tokio::time::timeout(LOOK_EVERY, role.changed()).await;
+        let owns = |role: &Role| matches!(role, Role::Owns { .. });
+        if role.wait_for(owns).await.is_err() {
+            // The partition is closed, or has stopped for good.
+            std::future::pending().await
         }
     }
 
@@ -179,13 +178,6 @@ impl Membership {
             self.has_joined.store(true, Ordering::Relaxed);
         }
         has_all
-    }
-
-    fn was_owner(&self) -> bool {
-        match &*self.role.borrow() {
-            Role::Follows { owner, .. } => owner.as_ref() == Some(&self.key.node),
-            Role::Owns { .. } | Role::Stopped(_) => false,
-        }
     }
 }
 
@@ -257,4 +249,3 @@ const FRAME_BYTES_MAX: usize = 7 << 20;
 const OWNER_SILENCE_MS: u32 = 800;
 const ATTEST_FRAMES: u64 = 4_096;
 const ATTEST_MS: u64 = 60_000;
-const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -37,6 +37,8 @@ pub struct Options {
     pub read_lease_ms: u32,
     /// It claims by itself when the owner is silent.
     pub is_automatic: bool,
+    /// It claims by itself if an earlier process of this node was the last owner.
+    pub claims_again: bool,
     /// So long an owner may be silent; at least [`OWNER_SILENCE_MS_MIN`].
     pub owner_silence_ms: u32,
     /// An owner attests after so many frames …
@@ -219,6 +221,12 @@ impl Node {
             ReadProof::Log => SteadyMs(0),
             ReadProof::None => SteadyMs(u64::MAX),
         }
+    }
+
+    /// Whether a look has found the right stream, and all that is known to be in it was taken.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.attach.is_right() && self.ahead <= self.place.position
     }
 
     /// What a next frame must be; `None` if the node may not write one now.

@@ -32,6 +32,7 @@ impl Bed {
             read_proof: ReadProof::Lease,
             read_lease_ms: 500,
             is_automatic: false,
+            claims_again: false,
             owner_silence_ms: 800,
             attest_frames: 4_096,
             attest_ms: 60_000,

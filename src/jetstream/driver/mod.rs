@@ -9,7 +9,7 @@ mod run;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc as std_mpsc;
 use std::thread::JoinHandle;
 
@@ -43,6 +43,8 @@ struct Shown {
     known: AtomicU64,
     /// Until when reads are proven, by the steady clock.
     proves_until: AtomicU64,
+    /// See [`Node::is_current`].
+    is_current: AtomicBool,
 }
 
 impl Shown {
@@ -50,6 +52,7 @@ impl Shown {
         self.known.store(node.known().0, Ordering::Release);
         let until = node.proves_until(now);
         self.proves_until.store(until.0, Ordering::Release);
+        self.is_current.store(node.is_current(), Ordering::Release);
     }
 }
 
@@ -118,6 +121,12 @@ impl Driver {
     #[must_use]
     pub fn known(&self) -> Position {
         Position(self.shown.known.load(Ordering::Acquire))
+    }
+
+    /// Whether all that is known to be in the stream was taken, and the stream is the right one.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.shown.is_current.load(Ordering::Acquire)
     }
 
     /// Whether a view that was taken before this call shows every write that was acknowledged before it was taken.
