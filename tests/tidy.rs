@@ -57,9 +57,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/jetstream/create", &["api", "link", "names"]),
     (
         "src/jetstream/driver",
-        &[
-            "api", "beat", "follow", "link", "names", "steady", "survey",
-        ],
+        &["api", "beat", "follow", "link", "names", "steady", "survey"],
     ),
     ("src/jetstream/follow", &["api", "link"]),
     ("src/jetstream/link", &["api", "names"]),

@@ -6,7 +6,6 @@
 use bytes::Bytes;
 use tideline_base::ids::Position;
 
-
 use crate::frame::Draft;
 use crate::whole::{CommitTime, Frame};
 

@@ -28,7 +28,6 @@ mod watch;
 mod whole;
 
 pub use attach::StreamFacts;
-pub use whole::{CommitTime, Frame, HEADER_BYTES};
 pub use frame::{Claim, Content, Draft, Genesis, Sealed};
 pub use halt::Halt;
 pub use host::{Event, Host};
@@ -37,3 +36,4 @@ pub use node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading};
 pub use place::{Place, RECENT_MAX};
 pub use settle::Answer;
 pub use watch::Beat;
+pub use whole::{CommitTime, Frame, HEADER_BYTES};

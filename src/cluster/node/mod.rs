@@ -214,7 +214,8 @@ impl Node {
     /// the view.
     #[must_use]
     pub fn proves_until(&self, now: SteadyMs) -> SteadyMs {
-        let may = self.role == Role::Owner && now >= self.acknowledge_from && self.attach.is_right();
+        let may =
+            self.role == Role::Owner && now >= self.acknowledge_from && self.attach.is_right();
         match self.options.read_proof {
             _ if !may => SteadyMs(0),
             ReadProof::Lease => self.lease.until(),

@@ -73,7 +73,9 @@ impl Frame {
     pub(crate) fn read(bytes: &Bytes, is_void: bool) -> Option<Frame> {
         let header = Header::parse(bytes).filter(Header::readable)?;
         let is_whole = header.frame_bytes() <= FRAME_BYTES_MAX && whole(bytes, &header);
-        is_whole.then(|| decode_as(bytes, &header, is_void)).flatten()
+        is_whole
+            .then(|| decode_as(bytes, &header, is_void))
+            .flatten()
     }
 
     /// Whether it counts as a position only.

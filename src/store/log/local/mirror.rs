@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use super::append::LocalMedium;
 use super::super::error::{AppendError, Error};
 use super::super::frame::Frame;
 use super::super::medium::{Archive, Durability, Medium};
+use super::append::LocalMedium;
 use tideline_base::ids::Position;
 
 /// The writing end of a mirror.

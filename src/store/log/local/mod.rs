@@ -9,7 +9,6 @@ mod append;
 #[cfg(feature = "faults")]
 pub(crate) mod fuzz;
 mod mirror;
-mod mirror;
 mod open;
 mod prepare;
 mod replay;

@@ -166,7 +166,10 @@ pub(crate) fn make_mirror(
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     if StateFile::read(storage, &names)?.is_none() {
         // The state file comes last: what is there without it holds no more than the first frame.
-        for name in names.iter().filter(|name| parse_segment_name(name).is_some()) {
+        for name in names
+            .iter()
+            .filter(|name| parse_segment_name(name).is_some())
+        {
             storage.remove(name).map_err(|e| Error::io(name, e))?;
         }
         make_of(storage, id, first)?;
@@ -210,7 +213,9 @@ fn scan_from(
 ) -> Result<Scanned, Error> {
     let mut last: Option<Last> = None;
     let mut rewrites = VecDeque::with_capacity(3);
-    let end = scan(storage, log, segments, is_mirror, &mut |found: Found<'_>| {
+    let end = scan(storage, log, segments, is_mirror, &mut |found: Found<
+        '_,
+    >| {
         // Time does not fall, whatever an older program wrote.
         let time = last.map_or((0, 0), |last| (last.commit_ms, last.in_ms));
         let (commit_ms, in_ms) = time.max((found.frame.commit_ms, found.frame.in_ms));

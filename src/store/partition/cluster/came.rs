@@ -69,7 +69,9 @@ impl Writer {
         if judged != Ok(is_void) {
             let judged = judged.map_or_else(|what| what, |_| "it is not void here, or is");
             let position = sealed.position;
-            return Err(format!("frame {position} of the cluster's log can't be taken: {judged}"));
+            return Err(format!(
+                "frame {position} of the cluster's log can't be taken: {judged}"
+            ));
         }
         let is_own = |sent: &&mut Sent| {
             let sent = (sent.frame.position, sent.frame.crc());
@@ -198,9 +200,10 @@ impl Writer {
             let is_same = match &*role {
                 Role::Stopped(_) => true,
                 Role::Owns { term: of } => member.owns && of == term,
-                Role::Follows { owner: by, term: of } => {
-                    !member.owns && by.as_ref() == owner && of == term
-                }
+                Role::Follows {
+                    owner: by,
+                    term: of,
+                } => !member.owns && by.as_ref() == owner && of == term,
             };
             if !is_same {
                 let (owner, term) = (owner.cloned(), *term);

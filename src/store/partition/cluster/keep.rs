@@ -35,7 +35,9 @@ impl Writer {
                     tracing::warn!(%error, "the mirror of the cluster's log waits");
                     std::thread::sleep(ROOM_AGAIN);
                 }
-                Err(error) => return Err(format!("the mirror of the cluster's log failed: {error}")),
+                Err(error) => {
+                    return Err(format!("the mirror of the cluster's log failed: {error}"));
+                }
             }
         }
     }
@@ -52,7 +54,10 @@ impl Writer {
         let synced = self.log.sync();
         (member.is_dirty, member.synced) = (false, Instant::now());
         if let Err(error) = &synced {
-            self.stop_member(member, format!("the mirror of the cluster's log failed: {error}"));
+            self.stop_member(
+                member,
+                format!("the mirror of the cluster's log failed: {error}"),
+            );
         }
         synced.is_ok()
     }

@@ -141,16 +141,21 @@ impl Partitions {
 
 impl Seating {
     /// Makes the mirror of a new directory, with its first frame.
-    pub(super) fn make_log(&self, folder: &Path, log: &LocalStorage) -> Result<HistoryId, OpenError> {
+    pub(super) fn make_log(
+        &self,
+        folder: &Path,
+        log: &LocalStorage,
+    ) -> Result<HistoryId, OpenError> {
         let first = self.first.as_ref().ok_or_else(unread)?;
         let frame = crate::log::Frame::read(&first.bytes, false);
         let frame = frame.ok_or_else(|| refused("the genesis of the cluster's log is no frame"))?;
         let sealed = &first.sealed;
         let before = Position(sealed.position.0 - 1);
-        let mut place =
-            Place::before_genesis(sealed.log, before, sealed.previous_crc, sealed.term);
+        let mut place = Place::before_genesis(sealed.log, before, sealed.previous_crc, sealed.term);
         place.replay(sealed).map_err(|what| {
-            refused(&format!("the cluster's log does not begin well: its first frame is {what}"))
+            refused(&format!(
+                "the cluster's log does not begin well: its first frame is {what}"
+            ))
         })?;
         let id = make_mirror(log, sealed.log, &frame)?;
         place::write(folder, &place, first)?;
@@ -161,7 +166,12 @@ impl Seating {
     pub(super) fn member(&self, folder: &Path) -> Result<Member, OpenError> {
         let (place, first) = place::read(folder)?;
         let files = (folder.to_owned(), first);
-        Ok(Member::new(Arc::clone(&self.line), place, files, self.forward))
+        Ok(Member::new(
+            Arc::clone(&self.line),
+            place,
+            files,
+            self.forward,
+        ))
     }
 
     pub(super) fn line(&self) -> &Arc<Line> {

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use tideline_cluster::{Frame as WholeFrame, Place};
 
-use super::super::{OpenError, StoreError};
 use super::super::commit::in_flight::failed;
 use super::super::commit::job::Job;
 use super::super::commit::queue::Queued;
 use super::super::commit::writer::Writer;
 use super::super::memory::view::View;
+use super::super::{OpenError, StoreError};
 use super::line::{Line, Outgoing};
 use super::place;
 use crate::log::Frame;
@@ -186,9 +186,7 @@ impl Writer {
             self.answer(Ok(()));
             return true;
         }
-        let sealed = self
-            .log
-            .seal(self.pending.now_ms, &mut self.pending.draft);
+        let sealed = self.log.seal(self.pending.now_ms, &mut self.pending.draft);
         let frame = match sealed {
             Ok(frame) => frame,
             Err(error) => {

@@ -326,11 +326,7 @@ fn is_there(path: &Path) -> Result<bool, OpenError> {
 }
 
 /// The manifest of a directory that is being made; that of an interrupted attempt if that had begun with partitions.
-fn draft(
-    path: &Path,
-    partitions: u16,
-    history: Option<HistoryId>,
-) -> Result<Manifest, OpenError> {
+fn draft(path: &Path, partitions: u16, history: Option<HistoryId>) -> Result<Manifest, OpenError> {
     if !partitions_in(path)?.is_empty() {
         return Manifest::read(&path.join(MANIFEST_NEW));
     }

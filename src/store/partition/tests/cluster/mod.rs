@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tideline_cluster::Place;
 
+use super::ToyRules;
 use super::random::Random;
 use crate::partition::*;
 use stream::{Drive, Stream, genesis};
@@ -89,8 +90,7 @@ impl Cluster {
         };
         let clock = Arc::new(Clock::system());
         let folder = self.folder(index);
-        let opened =
-            Partitions::open_member(&folder, options, Arc::new(ToyRules), clock, member)?;
+        let opened = Partitions::open_member(&folder, options, Arc::new(ToyRules), clock, member)?;
         let (partitions, seat) = opened;
         assert_eq!(seat.genesis, genesis());
         let seed = self.seed ^ (index as u64 + 1);
@@ -136,7 +136,10 @@ impl Cluster {
         });
         let newest = names.filter(|name| name.ends_with(".log")).max();
         let newest = log.join(newest.expect("a segment"));
-        let file = fs::OpenOptions::new().write(true).open(newest).expect("it is there");
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(newest)
+            .expect("it is there");
         let length = file.metadata().expect("a length").len();
         file.set_len(length.saturating_sub(bytes)).expect("cut");
     }
@@ -148,14 +151,21 @@ impl Cluster {
         let role = node.partitions.role().expect("a member");
         let until = Instant::now() + PATIENCE;
         while !matches!(*role.borrow(), Role::Owns { .. }) {
-            assert!(Instant::now() < until, "{} owns: {:?}", NAMES[index], role.borrow());
+            assert!(
+                Instant::now() < until,
+                "{} owns: {:?}",
+                NAMES[index],
+                role.borrow()
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.expect("a runtime")
 }
 
@@ -205,7 +215,8 @@ fn rows_of(partitions: &Partitions) -> Rows {
     let view = partitions.view(HOME).expect("a view");
     let rows = view.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
     let rows = rows.map(|row| row.expect("no damage"));
-    rows.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+    rows.map(|(key, value)| (key.to_vec(), value.to_vec()))
+        .collect()
 }
 
 /// Waits until all nodes have all of the log, and says what is not as it must be.
@@ -236,7 +247,9 @@ fn judge(cluster: &Cluster, history: &History) -> Result<(), String> {
             return Err(format!("{name} has other rows than the log"));
         }
     }
-    let counter = expected.get(&b"counter"[..]).map_or(0, |value| read_number(value));
+    let counter = expected
+        .get(&b"counter"[..])
+        .map_or(0, |value| read_number(value));
     let mut numbers: Vec<u64> = expected
         .iter()
         .filter(|(key, _)| key.starts_with(b"id "))
@@ -244,10 +257,15 @@ fn judge(cluster: &Cluster, history: &History) -> Result<(), String> {
         .collect();
     numbers.sort_unstable();
     if !numbers.iter().copied().eq(1..=counter) {
-        return Err(format!("{} writes, and the counter is at {counter}", numbers.len()));
+        return Err(format!(
+            "{} writes, and the counter is at {counter}",
+            numbers.len()
+        ));
     }
     for (id, heard) in history {
-        let found = expected.get(format!("id {id}").as_bytes()).map(|value| read_number(value));
+        let found = expected
+            .get(format!("id {id}").as_bytes())
+            .map(|value| read_number(value));
         let is_right = match heard {
             Heard::Done(number) => found == Some(*number),
             Heard::NotWritten => found.is_none(),
@@ -277,7 +295,11 @@ fn run(cluster: Cluster, scene: impl FnOnce(&Cluster)) -> (Result<(), String>, u
                     let heard = write(&node, &runtime, &id);
                     history.push((id, heard));
                     drop(node);
-                    let pause_us = if heard == Heard::NotWritten { 300 } else { random.below(600) };
+                    let pause_us = if heard == Heard::NotWritten {
+                        300
+                    } else {
+                        random.below(600)
+                    };
                     std::thread::sleep(Duration::from_micros(pause_us));
                 }
                 all.lock().expect("whole").append(&mut history);
@@ -291,7 +313,9 @@ fn run(cluster: Cluster, scene: impl FnOnce(&Cluster)) -> (Result<(), String>, u
         }
     });
     let history = all.into_inner().expect("whole");
-    let done = history.iter().filter(|(_, heard)| matches!(heard, Heard::Done(_)));
+    let done = history
+        .iter()
+        .filter(|(_, heard)| matches!(heard, Heard::Done(_)));
     let done = done.count();
     let judged = judge(&cluster, &history);
     (0..3).for_each(|index| cluster.close(index, false));
@@ -305,12 +329,18 @@ fn pause(ms: u64) {
 /// Everything that may happen to nodes, in an order that follows from the seed.
 fn troubles(cluster: &Cluster) {
     let mut random = Random(cluster.seed);
-    cluster.stream.has_void.store(random.percent(50), Ordering::Relaxed);
+    cluster
+        .stream
+        .has_void
+        .store(random.percent(50), Ordering::Relaxed);
     cluster.owns(0);
     let mut owner = 0;
     for _ in 0..6 {
         pause(random.below(120));
-        cluster.stream.trouble.store(*random.one(&[0, 0, 3, 15]), Ordering::Relaxed);
+        cluster
+            .stream
+            .trouble
+            .store(*random.one(&[0, 0, 3, 15]), Ordering::Relaxed);
         let other = (owner + 1 + random.below(2) as usize) % 3;
         match random.below(7) {
             // The owner hands over.
@@ -381,7 +411,8 @@ fn reopen(cluster: &Cluster, index: usize) {
 
 #[test]
 fn nothing_acknowledged_is_lost_doubled_or_different_between_nodes() {
-    let seeds: u64 = std::env::var("TIDELINE_SEEDS").map_or(6, |seeds| seeds.parse().expect("a number"));
+    let seeds: u64 =
+        std::env::var("TIDELINE_SEEDS").map_or(6, |seeds| seeds.parse().expect("a number"));
     for seed in 1..=seeds {
         let (judged, done) = run(Cluster::new(seed, None), troubles);
         judged.unwrap_or_else(|what| panic!("seed {seed}: {what}"));

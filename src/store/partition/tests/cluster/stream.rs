@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tideline_cluster::{
-    Answer, Command, CommitTime, Content, Draft, Event, Frame, Genesis, HEADER_BYTES, Host, Node, Options, Place,
-    ReadProof, Sealed, SteadyMs, StreamFacts,
+    Answer, Command, CommitTime, Content, Draft, Event, Frame, Genesis, HEADER_BYTES, Host, Node,
+    Options, Place, ReadProof, Sealed, SteadyMs, StreamFacts,
 };
 
 use super::super::random::Random;
@@ -71,7 +71,8 @@ impl Stream {
             return Answer::WrongLast(last);
         }
         frames.push(frame.clone());
-        if matches!(frame.sealed.content, Content::Claim(_)) && self.has_void.load(Ordering::Relaxed)
+        if matches!(frame.sealed.content, Content::Claim(_))
+            && self.has_void.load(Ordering::Relaxed)
         {
             let void = void_behind(&frames);
             frames.push(void);
@@ -104,7 +105,9 @@ impl Stream {
             .map(|(_, frame)| frame)
             .collect();
         drop(late);
-        due.iter().for_each(|frame| drop(self.append(frame)));
+        for frame in &due {
+            self.append(frame);
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Frame>> {
@@ -123,7 +126,9 @@ fn void_behind(frames: &[Frame]) -> Frame {
         .iter()
         .rev()
         .filter(|frame| frame.sealed.content == Content::Batch);
-    let payload = batches.map(|frame| frame.bytes.slice(HEADER_BYTES..)).next();
+    let payload = batches
+        .map(|frame| frame.bytes.slice(HEADER_BYTES..))
+        .next();
     let draft = Draft {
         log: claim.sealed.log,
         position: claim.sealed.position.next(),
@@ -131,7 +136,11 @@ fn void_behind(frames: &[Frame]) -> Frame {
         previous_crc: 77,
         content: Content::Batch,
     };
-    Frame::seal(&draft, claim.time.next(0), &payload.unwrap_or(Bytes::from_static(&[0, 0])))
+    Frame::seal(
+        &draft,
+        claim.time.next(0),
+        &payload.unwrap_or(Bytes::from_static(&[0, 0])),
+    )
 }
 
 enum Ask {
@@ -180,7 +189,9 @@ impl Drive {
             stream: stream.clone(),
             random: Random(seed),
             sent: None,
-            time: stream.at(place_at).map_or_else(CommitTime::default, |frame| frame.time),
+            time: stream
+                .at(place_at)
+                .map_or_else(CommitTime::default, |frame| frame.time),
             is_stopped: false,
             ends: Arc::clone(&ends),
             flags: [Arc::clone(&is_frozen), Arc::clone(&is_deaf)],
@@ -208,7 +219,10 @@ impl Drop for Drive {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
-            assert!(thread.join().is_ok() || std::thread::panicking(), "a driver");
+            assert!(
+                thread.join().is_ok() || std::thread::panicking(),
+                "a driver"
+            );
         }
     }
 }
@@ -235,7 +249,10 @@ impl Driven {
     fn run(mut self, asked: &Receiver<Ask>) {
         let mut ticked = now();
         while !self.ends.load(Ordering::SeqCst) && !self.is_stopped {
-            let [is_frozen, is_deaf] = self.flags.each_ref().map(|flag| flag.load(Ordering::SeqCst));
+            let [is_frozen, is_deaf] = self
+                .flags
+                .each_ref()
+                .map(|flag| flag.load(Ordering::SeqCst));
             if is_frozen {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
@@ -271,14 +288,17 @@ impl Driven {
             if commands.is_empty() || self.is_stopped {
                 return;
             }
-            commands.into_iter().for_each(|command| self.obey_one(command));
+            commands
+                .into_iter()
+                .for_each(|command| self.obey_one(command));
         }
     }
 
     fn obey_one(&mut self, command: Command) {
         match command {
             Command::Seal(draft) => {
-                let is_between = !matches!(draft.content, Content::Claim(_) | Content::Resign { .. });
+                let is_between =
+                    !matches!(draft.content, Content::Claim(_) | Content::Resign { .. });
                 if is_between && !self.host.yields() {
                     return;
                 }
@@ -357,6 +377,10 @@ impl Driven {
 fn read(bytes: Bytes, draft: &Draft) -> Frame {
     let frame = Frame::read(bytes).expect("a frame");
     let Sealed { crc, hash, .. } = frame.sealed;
-    assert_eq!(frame.sealed, draft.clone().sealed(crc, hash), "sealed for this place");
+    assert_eq!(
+        frame.sealed,
+        draft.clone().sealed(crc, hash),
+        "sealed for this place"
+    );
     frame
 }
