@@ -75,7 +75,10 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     let refused = |why: String| ConfigError(format!("cluster: {why}"));
     check_name("name", name).map_err(refused)?;
     if nodes.is_empty() || nodes.len() > NODES_MAX {
-        return Err(refused(format!("nodes has {}, but 1 to {NODES_MAX}", nodes.len())));
+        return Err(refused(format!(
+            "nodes has {}, but 1 to {NODES_MAX}",
+            nodes.len()
+        )));
     }
     for (name, address) in nodes {
         check_name("the node", name).map_err(refused)?;
@@ -86,7 +89,10 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         return Err(refused(format!("node is {node:?}, which is none of nodes")));
     }
     if nats.is_empty() || nats.len() > NODES_MAX {
-        return Err(refused(format!("nats names {} servers, but 1 to {NODES_MAX}", nats.len())));
+        return Err(refused(format!(
+            "nats names {} servers, but 1 to {NODES_MAX}",
+            nats.len()
+        )));
     }
     let lease = Some(u64::from(*read_lease_ms));
     in_range("read_lease_ms", lease, 100, 10_000).map_err(refused)?;

@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tideline_cluster::ReadProof;
 use tideline_jetstream::{Access, Demands, Driver, Options, genesis};
@@ -104,10 +105,8 @@ impl Membership {
             _ => StartError::Thread(error),
         })?;
         let driver = Arc::new(driver);
-        let proving = Arc::downgrade(&driver);
-        partitions.attach(driver.waker(), move || {
-            proving.upgrade().is_some_and(|driver| driver.proves_reads())
-        });
+        let limit = Duration::from_millis(FORWARD_MS_MAX);
+        partitions.attach(driver.waker(), driver.prover(), driver.reader(limit));
         // A partition that was opened as a member's has one.
         let role = partitions.role().unwrap_or_else(|| {
             let why = "the partition is no member's".to_owned();

@@ -195,7 +195,10 @@ pub(super) fn check(args: &NodesArgs, out: &mut Output) -> Result<(), String> {
 fn judge(answers: &Answers) -> Result<(), String> {
     let mut heard = Vec::new();
     for (node, said) in answers {
-        heard.push(said.as_ref().map_err(|why| format!("{node} does not answer: {why}"))?);
+        heard.push(
+            said.as_ref()
+                .map_err(|why| format!("{node} does not answer: {why}"))?,
+        );
     }
     if let Some(stopped) = heard.iter().find(|one| one.role == NodeRole::Stopped) {
         return Err(stopped.why_not());
@@ -205,16 +208,20 @@ fn judge(answers: &Answers) -> Result<(), String> {
     if owners.len() != 1 {
         return Err(match owners.len() {
             0 => "nobody owns the log: `tideline cluster take-over` makes a node own it".to_owned(),
-            _ => format!("{} say that they own the log: ask again", owners.join(" and ")),
+            _ => format!(
+                "{} say that they own the log: ask again",
+                owners.join(" and ")
+            ),
         });
     }
     let Some((first, rest)) = heard.split_first() else {
         return Ok(());
     };
     for other in rest {
-        let differing = first.digests.iter().find(|(section, digest)| {
-            other.digests.get(*section) != Some(*digest)
-        });
+        let differing = first
+            .digests
+            .iter()
+            .find(|(section, digest)| other.digests.get(*section) != Some(*digest));
         if let Some((section, _)) = differing {
             return Err(format!(
                 "{section} is set otherwise on {} than on {}: all nodes need the same",
@@ -257,7 +264,10 @@ mod tests {
     fn a_check_names_what_is_wrong() {
         let good = || vec![said("n1", NodeRole::Owner), said("n2", NodeRole::Follower)];
         assert_eq!(judge(&good()), Ok(()));
-        assert_eq!(line("n2", &good()[1].1), "n2: follower, term 3, at 7, 2 behind, of n1, version 1");
+        assert_eq!(
+            line("n2", &good()[1].1),
+            "n2: follower, term 3, at 7, 2 behind, of n1, version 1"
+        );
         let wrong = |change: &dyn Fn(&mut Answers)| {
             let mut answers = good();
             change(&mut answers);

@@ -88,7 +88,10 @@ async fn take(args: &TakeOverArgs, nodes: &Nodes, out: &mut Output) -> Result<()
             return Err(status.why_not());
         }
     }
-    say(out, &format!("{node} owns the log, in term {}", status.term))
+    say(
+        out,
+        &format!("{node} owns the log, in term {}", status.term),
+    )
 }
 
 fn behind(status: &NodeStatus) -> String {

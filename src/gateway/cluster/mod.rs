@@ -95,7 +95,9 @@ impl NodeStatus {
         } = self;
         let reason = self.reason.as_deref().unwrap_or("it reads the log");
         let owner = match (owner, &self.owner_url) {
-            (Some(owner), _) if owner == node => format!("it was the last owner, and owns no more: {TAKE_OVER}"),
+            (Some(owner), _) if owner == node => {
+                format!("it was the last owner, and owns no more: {TAKE_OVER}")
+            }
             (Some(owner), Some(url)) => format!("the owner is {owner}, at {url}"),
             (Some(owner), None) => format!("the owner is {owner}"),
             (None, _) => format!("nobody owns the log: {TAKE_OVER}"),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc as std_mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tideline_base::ids::Position;
 use tideline_cluster::guards::check_name;
@@ -115,6 +116,28 @@ impl Driver {
     pub fn waker(&self) -> impl Fn() + Send + Sync + 'static + use<> {
         let wake = self.wake.clone();
         move || wake.notify_one()
+    }
+
+    /// [`Driver::proves_reads`] for others to call, also when the driver has ended.
+    #[must_use]
+    pub fn prover(&self) -> impl Fn() -> bool + Send + Sync + 'static + use<> {
+        let shown = self.shown.clone();
+        move || steady_now().0 < shown.proves_until.load(Ordering::Acquire)
+    }
+
+    /// The same for [`Driver::read`], which is given up after a time.
+    #[must_use]
+    pub fn reader(
+        &self,
+        limit: Duration,
+    ) -> impl Fn() -> Option<Position> + Send + Sync + 'static + use<> {
+        let asks = self.asks.clone();
+        move || {
+            let (reply, answer) = std_mpsc::sync_channel(1);
+            let asked = steady_now();
+            asks.blocking_send(Ask::Read { asked, reply }).ok()?;
+            answer.recv_timeout(limit).ok().flatten()
+        }
     }
 
     /// The highest position that is known to be in the stream.

@@ -58,7 +58,8 @@ fn begin(
     Work::Now(begun.map(|()| reply(partition::Begun {})))
 }
 
-const OF_CLUSTER: &str = "the partition of a cluster is not split: it stays as `tideline cluster create` made it";
+const OF_CLUSTER: &str =
+    "the partition of a cluster is not split: it stays as `tideline cluster create` made it";
 
 fn id(number: u16) -> PartitionId {
     PartitionId(number)

@@ -75,6 +75,7 @@ struct State {
 struct Reach {
     wake: Box<dyn Fn() + Send + Sync>,
     proves: Box<dyn Fn() -> bool + Send + Sync>,
+    read: Box<dyn Fn() -> Option<Position> + Send + Sync>,
 }
 
 /// See the file's opening.
@@ -212,8 +213,14 @@ impl Line {
     }
 
     /// Whether the driver is sure at this moment that it owns the log.
-    pub(super) fn proves(&self) -> bool {
+    pub(in super::super) fn proves(&self) -> bool {
         self.reach.get().is_some_and(|reach| (reach.proves)())
+    }
+
+    /// Up to where a view must reach that is to show all that was acknowledged before this call; `None` = this node
+    /// can't say. Blocks.
+    pub(in super::super) fn read(&self) -> Option<Position> {
+        (self.reach.get()?.read)()
     }
 
     /// The writer ends: nothing is taken any more.
@@ -231,9 +238,10 @@ impl Line {
         &self,
         wake: Box<dyn Fn() + Send + Sync>,
         proves: Box<dyn Fn() -> bool + Send + Sync>,
+        read: Box<dyn Fn() -> Option<Position> + Send + Sync>,
     ) {
         // A directory is opened anew for another driver.
-        let _ = self.reach.set(Reach { wake, proves });
+        let _ = self.reach.set(Reach { wake, proves, read });
     }
 
     /// Where the mirror ended when it was opened.

@@ -14,13 +14,14 @@ mod run;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tideline_cluster::{Content, Frame, Genesis, Place};
 use tokio::sync::watch;
 
 use super::directory::{Directory, Standing};
-use super::{OpenError, Options, Partitions, Rules};
+use super::shared::Shared;
+use super::{OpenError, Options, Partitions, ReadError, Rules, View};
 use crate::log::{LocalStorage, make_mirror};
 use tideline_base::clock::Clock;
 use tideline_base::ids::{HistoryId, PartitionId, Position};
@@ -33,6 +34,9 @@ pub(super) use run::Member;
 const ONLY: PartitionId = PartitionId(0);
 /// A batch of a shared log is written at so many bytes: it crosses the network several times.
 const BATCH_BYTES: usize = 512 * 1024;
+
+/// What an owner's log has is shown within this time, or the read fails.
+const SHOWN_WAIT: Duration = Duration::from_secs(5);
 
 /// How a directory takes part in a cluster.
 #[derive(Clone, Debug)]
@@ -126,16 +130,38 @@ impl Partitions {
         Some(self.inner.line.as_ref()?.role.subscribe())
     }
 
-    /// Names the driver: `wake` tells it of a batch; `proves` says whether it still owns the log for sure, at the moment
-    /// of the call.
+    /// Names the driver. `wake` tells it of a batch; `proves` says whether this node owns the log for sure at the moment
+    /// of the call; `read` finds that out, and up to where a view must reach, and blocks meanwhile.
     pub fn attach(
         &self,
         wake: impl Fn() + Send + Sync + 'static,
         proves: impl Fn() -> bool + Send + Sync + 'static,
+        read: impl Fn() -> Option<Position> + Send + Sync + 'static,
     ) {
         if let Some(line) = &self.inner.line {
-            line.attach(Box::new(wake), Box::new(proves));
+            line.attach(Box::new(wake), Box::new(proves), Box::new(read));
         }
+    }
+
+    /// Takes a view that shows all that was acknowledged before this call, on whatever node. `Err` also where another
+    /// node has to be asked. Blocks.
+    pub(super) fn proven(partition: &Shared, line: Option<&Line>) -> Result<View, ReadError> {
+        let view = partition.view()?;
+        // Looked at after the view was taken.
+        let Some(line) = line.filter(|line| !line.proves()) else {
+            return Ok(view);
+        };
+        let elsewhere = || ReadError::new("this node of the cluster does not own the log");
+        let upto = line.read().ok_or_else(elsewhere)?;
+        let began = Instant::now();
+        while partition.tail() < upto {
+            // It is in the log here, and is about to be shown.
+            if began.elapsed() > SHOWN_WAIT {
+                return Err(ReadError::new("the cluster's log goes on too slowly"));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        partition.view()
     }
 }
 

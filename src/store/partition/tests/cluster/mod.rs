@@ -97,7 +97,7 @@ impl Cluster {
         let host = Box::new(seat.host);
         let drive = Drive::begin(NAMES[index], seed, &self.stream, seat.place, host);
         // It looks often by itself.
-        partitions.attach(|| {}, || false);
+        partitions.attach(|| {}, || false, || None);
         let node = Arc::new(Node { partitions, drive });
         self.nodes.lock().expect("whole")[index] = Some(node);
         Ok(())
@@ -418,4 +418,104 @@ fn nothing_acknowledged_is_lost_doubled_or_different_between_nodes() {
         judged.unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         assert!(done > 20, "seed {seed}: {done} writes");
     }
+}
+
+/// Take-overs from an owner that is stopped with a batch on its way: every one of these has something to take back.
+fn stops(cluster: &Cluster) {
+    cluster.owns(0);
+    for round in 0..8 {
+        pause(20);
+        cluster.stream.trouble.store(25, Ordering::Relaxed);
+        pause(30);
+        let (owner, other) = (round % 3, (round + 1) % 3);
+        let stopped = cluster.node(owner).expect("it runs");
+        stopped.drive.is_frozen.store(true, Ordering::SeqCst);
+        cluster.owns(other);
+        cluster.stream.trouble.store(0, Ordering::Relaxed);
+        stopped.drive.is_frozen.store(false, Ordering::SeqCst);
+    }
+    pause(40);
+}
+
+#[test]
+fn what_a_deposed_owner_had_on_its_way_is_taken_back() {
+    let (judged, done) = run(Cluster::new(77, None), stops);
+    judged.expect("all holds");
+    assert!(done > 20, "{done} writes");
+}
+
+/// Whether this is found within some seeds.
+fn is_found(fault: Fault) -> bool {
+    (1..=6).any(|seed| run(Cluster::new(seed, Some(fault)), stops).0.is_err())
+}
+
+#[test]
+fn control_with_answers_before_the_log_it_is_noticed() {
+    assert!(is_found(Fault::MemberAnswersEarly));
+}
+
+#[test]
+fn control_with_rows_of_lost_batches_it_is_noticed() {
+    assert!(is_found(Fault::MemberKeepsRows));
+}
+
+#[test]
+fn a_member_s_directory_is_not_served_alone_nor_another_one_as_a_member_s() {
+    let cluster = Cluster::new(1, None);
+    (0..3).for_each(|index| cluster.close(index, false));
+    let open = |folder: &std::path::Path| {
+        let (rules, clock) = (Arc::new(ToyRules), Arc::new(Clock::system()));
+        let opened = Partitions::open(folder, Options::default(), rules, clock);
+        opened.err().map(|error| error.to_string())
+    };
+    let refused = open(&cluster.folder(0)).expect("refused");
+    assert!(refused.contains("belongs to a cluster"), "{refused}");
+    let alone = cluster.home.path().join("alone");
+    assert_eq!(open(&alone), None);
+    fs::remove_dir_all(cluster.folder(1)).expect("removed");
+    fs::rename(&alone, cluster.folder(1)).expect("moved");
+    let refused = cluster.try_open(1).expect_err("refused").to_string();
+    assert!(refused.contains("another history"), "{refused}");
+}
+
+/// The log takes nothing: what was begun has an unknown outcome after a while, and what was not is known not to be.
+#[test]
+fn a_log_that_stands_still_is_answered_for_in_time() {
+    let cluster = Cluster::new(9, None);
+    cluster.owns(0);
+    let node = cluster.node(0).expect("it runs");
+    let runtime = runtime();
+    assert_eq!(write(&node, &runtime, "first"), Heard::Done(1));
+    cluster.stream.trouble.store(100, Ordering::Relaxed);
+    let heard: Vec<Heard> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..6)
+            .map(|number| {
+                let (node, runtime) = (&node, self::runtime());
+                scope.spawn(move || {
+                    pause(5 * number);
+                    write(node, &runtime, &format!("late {number}"))
+                })
+            })
+            .collect();
+        writers
+            .into_iter()
+            .map(|writer| writer.join().expect("answered"))
+            .collect()
+    });
+    assert!(
+        heard.contains(&Heard::Unknown) && heard.contains(&Heard::NotWritten),
+        "{heard:?}"
+    );
+    cluster.stream.trouble.store(0, Ordering::Relaxed);
+    drop(node);
+    let history = heard.into_iter().enumerate();
+    let history = history
+        .map(|(number, heard)| (format!("late {number}"), heard))
+        .collect();
+    judge(&cluster, &history).expect("all holds");
+    // It goes on.
+    let node = cluster.node(0).expect("it runs");
+    assert!(matches!(write(&node, &runtime, "again"), Heard::Done(_)));
+    drop(node);
+    (0..3).for_each(|index| cluster.close(index, false));
 }

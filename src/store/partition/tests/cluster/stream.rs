@@ -178,6 +178,7 @@ impl Drive {
             read_lease_ms: 40,
             is_automatic: false,
             claims_again: false,
+            claims_again: false,
             owner_silence_ms: 800,
             attest_frames: 16,
             attest_ms: 50,
