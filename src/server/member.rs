@@ -5,7 +5,7 @@
 //! clients come again, and all of it ends before the node follows. Must not: decide who owns.
 
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ground::Ground;
 use super::judging;
@@ -13,9 +13,10 @@ use super::membership::Membership;
 use super::{Server, StartError};
 use crate::admin::Admin;
 use crate::config::{ClusterKey, Config, ConfigError};
-use crate::data_directory::{Opened, Store};
+use crate::data_directory::{Opened, Store, StoreFailure};
 use crate::gateway::{AccessNow, Cluster, Options as GatewayOptions, Standby};
 use crate::health::Scrape;
+use crate::partition::OpenError;
 use crate::wire::jsonrpc::DIALECTS;
 
 /// See the file's opening.
@@ -85,14 +86,29 @@ impl Member {
             Now::Owns(server) => {
                 tracing::warn!(node = self.key.node, "this node owns the log no more");
                 self.close(Now::Owns(server)).await;
-                let config = self.config();
-                // It claims only if somebody wants it: another node with this one's name would do the same.
-                let begun = Membership::begin(&self.key, &config, &self.ground, false).await;
-                let (membership, opened) = begun?;
+                let (membership, opened) = self.begin_again().await?;
                 self.membership = membership;
                 self.stand_by(opened)
             }
             Now::Neither => Ok(()),
+        }
+    }
+
+    /// Opens the directory once more. What was stopped lets go of it soon: a read that nobody waits for goes on to its
+    /// end.
+    async fn begin_again(&self) -> Result<(Arc<Membership>, Opened), StartError> {
+        let (config, until) = (self.config(), Instant::now() + LETS_GO);
+        loop {
+            // It claims only if somebody wants it: another node with this one's name would do the same.
+            let begun = Membership::begin(&self.key, &config, &self.ground, false).await;
+            match begun {
+                Err(StartError::Store(StoreFailure::Open(OpenError::InUse { .. })))
+                    if Instant::now() < until =>
+                {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+                begun => return begun,
+            }
         }
     }
 
@@ -183,3 +199,5 @@ impl Member {
 
 /// A deposed owner's connections have nothing to wait for.
 const GOODBYE: Duration = Duration::from_secs(1);
+const LETS_GO: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);

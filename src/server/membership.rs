@@ -24,13 +24,14 @@ use crate::data_directory::{Opened, StoreFailure};
 use crate::gateway::{Cluster, NodeRole, NodeStatus};
 use crate::ids::PartitionId;
 use crate::metrics;
-use crate::partition::{MemberOptions, Partitions, Role, directory_map};
+use crate::partition::{MemberOptions, Partitions, Role, Tail, directory_map};
 
 /// See the file's opening.
 pub(super) struct Membership {
     key: ClusterKey,
     digests: BTreeMap<String, String>,
-    partitions: Partitions,
+    /// Where the partition is; `None` = it has ended, and lets go of its directory.
+    tail: Mutex<Option<Tail>>,
     role: watch::Receiver<Role>,
     /// `None` = it has ended.
     driver: Mutex<Option<Arc<Driver>>>,
@@ -116,7 +117,7 @@ impl Membership {
         let membership = Membership {
             digests: digests.map(|(of, text)| (of.to_owned(), text)).collect(),
             key: key.clone(),
-            partitions,
+            tail: Mutex::new(Some(partitions.tail(PARTITION))),
             role,
             driver: Mutex::new(Some(driver)),
             has_joined: AtomicBool::new(false),
@@ -147,6 +148,8 @@ impl Membership {
     pub(super) async fn end(&self) {
         let driver = self.driver.lock();
         let driver = driver.unwrap_or_else(PoisonError::into_inner).take();
+        let tail = self.tail.lock();
+        drop(tail.unwrap_or_else(PoisonError::into_inner).take());
         // It waits for its thread.
         let _ = spawn_blocking(move || drop(driver)).await;
     }
@@ -191,7 +194,9 @@ impl Cluster for Membership {
             Role::Follows { owner, term } => (NodeRole::Joining, owner, term, None),
             Role::Stopped(why) => (NodeRole::Stopped, None, 0, Some(why)),
         };
-        let applied = self.partitions.tail(PARTITION).position().0;
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let applied = tail.as_ref().map_or(0, |tail| tail.position().0);
+        drop(tail);
         let known = self.driver().map_or(0, |driver| driver.known().0);
         let url = owner.as_ref().and_then(|owner| self.key.nodes.get(owner));
         NodeStatus {

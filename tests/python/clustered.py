@@ -196,15 +196,14 @@ class Writer(threading.Thread):
 
 def messages(node, timeline):
     """All of a timeline, as `(name, sequence)`, and its epoch."""
-    found, after, epoch = [], 0, None
+    found, start = [], 1
     while True:
-        status, _, body = node.rpc(None, "message.range", timeline=timeline, after=after, limit=1000)
+        _, _, body = node.rpc(None, "message.range", timeline=timeline, limit=1000, **{"from": start})
         page = json.loads(body)["result"]
-        epoch = page["epoch"]
         found += [(message["entry"]["name"], message["sequence"]) for message in page["messages"]]
         if not page["messages"] or found[-1][1] >= page["head"]:
-            return found, epoch
-        after = found[-1][1]
+            return found, page["epoch"]
+        start = found[-1][1] + 1
 
 
 def faults(found, writers):
