@@ -111,7 +111,9 @@ fn claim(node: &str, lease_ms: u32) -> Content {
 
 #[test]
 fn who_was_the_last_owner_claims_again_and_nobody_else_does() {
-    for (claims_again, owner, claims) in [(true, "b", true), (true, "a", false), (false, "b", false)] {
+    for (claims_again, owner, claims) in
+        [(true, "b", true), (true, "a", false), (false, "b", false)]
+    {
         let mut bed = Bed::that(claims_again);
         bed.others(claim(owner, 0));
         let claimed = (0..10).any(|_| Bed::sealed(&bed.tick(10)).is_some());

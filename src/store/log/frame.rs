@@ -248,14 +248,9 @@ pub(super) fn crc_of(frame: &[u8]) -> u32 {
 
 /// The same as [`decode`]. A void frame counts as a position only: nobody looks at what it says.
 pub(super) fn decode_as(frame: &Bytes, header: &Header, is_void: bool) -> Option<Frame> {
-    if is_void {
-        let is_void = true;
-        return Some(Frame {
-            is_void,
-            ..empty(frame, header)
-        });
-    }
-    decode(frame, header)
+    let void = is_void.then(|| empty(frame, header));
+    let void = void.map(|frame| Frame { is_void, ..frame });
+    void.or_else(|| decode(frame, header))
 }
 
 /// A frame without effect.

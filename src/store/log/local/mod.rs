@@ -8,6 +8,7 @@
 mod append;
 #[cfg(feature = "faults")]
 pub(crate) mod fuzz;
+mod make;
 mod mirror;
 mod open;
 mod prepare;
@@ -22,7 +23,8 @@ mod verify;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub(crate) use open::{Opened, identity, make, make_mirror, make_with};
+pub(crate) use make::{identity, make, make_mirror, make_with};
+pub(crate) use open::Opened;
 pub(crate) use storage::LocalStorage;
 pub(crate) use storage::Storage;
 pub(crate) use verify::verify;

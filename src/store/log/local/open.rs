@@ -133,75 +133,6 @@ pub(in crate::log) fn open(
     Ok((medium, opened, state.log, last))
 }
 
-/// Makes a log in an empty directory, also where an earlier attempt was interrupted. Gives its ID, once it is on disk.
-pub(crate) fn make(storage: &dyn Storage) -> Result<HistoryId, Error> {
-    let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    if let Some(mut state) = StateFile::read(storage, &names)? {
-        // What was read may be in memory only: the attempt was killed before its sync.
-        state.make_durable()?;
-        storage.sync_dir().map_err(|e| Error::io("directory", e))?;
-        return Ok(state.state().log);
-    }
-    refuse_if_used(storage, &sort(&names).0, Position::ZERO)?;
-    Ok(create(storage, &names)?.0.state().log)
-}
-
-/// Makes a log in an empty directory whose first frame is `first(its ID)`, which may have any position. Until it
-/// returns there is no log that can be opened.
-pub(crate) fn make_with(
-    storage: &dyn Storage,
-    first: impl FnOnce(HistoryId) -> Frame,
-) -> Result<HistoryId, Error> {
-    let id = HistoryId::random();
-    make_of(storage, id, &first(id))?;
-    Ok(id)
-}
-
-/// Makes the mirror of a log, also where an earlier attempt was interrupted; `first` is its first frame.
-pub(crate) fn make_mirror(
-    storage: &dyn Storage,
-    id: HistoryId,
-    first: &Frame,
-) -> Result<HistoryId, Error> {
-    let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    if StateFile::read(storage, &names)?.is_none() {
-        // The state file comes last: what is there without it holds no more than the first frame.
-        for name in names
-            .iter()
-            .filter(|name| parse_segment_name(name).is_some())
-        {
-            storage.remove(name).map_err(|e| Error::io(name, e))?;
-        }
-        make_of(storage, id, first)?;
-    }
-    make(storage)
-}
-
-fn make_of(storage: &dyn Storage, id: HistoryId, frame: &Frame) -> Result<(), Error> {
-    let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    refuse_if_used(storage, &sort(&names).0, Position::ZERO)?;
-    let segment = create_segment(storage, &names, frame.position)?;
-    let io = |e| Error::io(&segment.name, e);
-    let file = segment.file(storage).map_err(io)?;
-    file.write_at(frame.encoded(), 0).map_err(io)?;
-    file.sync_data().map_err(io)?;
-    StateFile::create(storage, id, frame.position, frame.position)?;
-    Ok(())
-}
-
-/// The ID of a log that must be there. Writes nothing.
-pub(crate) fn identity(storage: &dyn Storage) -> Result<HistoryId, Error> {
-    let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    match StateFile::read(storage, &names)? {
-        Some(state) => Ok(state.state().log),
-        None => Err(Error::Damaged {
-            file: super::state::NAME.to_owned(),
-            offset: 0,
-            what: "it is missing or holds no valid slot",
-        }),
-    }
-}
-
 /// The end, the last frame, and the last two to be written again.
 type Scanned = (End, Option<Last>, Vec<Rewrite>);
 
@@ -238,7 +169,7 @@ fn scan_from(
 }
 
 /// Segments in order, and spares.
-fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
+pub(super) fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
     let segments = segment_firsts(names)
         .into_iter()
         .map(|first| Arc::new(Segment::closed(first)));
@@ -248,7 +179,7 @@ fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
 
 /// Without a valid state file there may only be what a crash in `create` leaves: nothing, or the first segment without
 /// a frame.
-fn refuse_if_used(
+pub(super) fn refuse_if_used(
     storage: &dyn Storage,
     segments: &[Arc<Segment>],
     covered: Position,
@@ -291,14 +222,17 @@ pub(super) fn refuse_if_newest_is_missing(
 }
 
 /// Makes the first segment durable, then the state file: once that is there, so is the segment.
-fn create(storage: &dyn Storage, names: &[String]) -> Result<(StateFile, Arc<Segment>), Error> {
+pub(super) fn create(
+    storage: &dyn Storage,
+    names: &[String],
+) -> Result<(StateFile, Arc<Segment>), Error> {
     let first = Position(1);
     let segment = create_segment(storage, names, first)?;
     let state = StateFile::create(storage, HistoryId::random(), Position::ZERO, first)?;
     Ok((state, segment))
 }
 
-fn create_segment(
+pub(super) fn create_segment(
     storage: &dyn Storage,
     names: &[String],
     first: Position,

@@ -13,7 +13,7 @@ use super::super::commit::job::closures_of;
 use super::super::commit::writer::Writer;
 use super::Role;
 use super::line::Came;
-use super::run::{Member, Sent};
+use super::member::{Member, Sent};
 use crate::log::Frame;
 use tideline_base::ids::Position;
 

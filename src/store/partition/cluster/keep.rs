@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::super::commit::writer::Writer;
 use super::super::{FROZEN_MAX, StoreError};
+use super::member::Member;
 use super::place;
-use super::run::Member;
 use crate::log::{AppendError, Frame};
 
 /// What was taken is on the disk here after this time.

@@ -1,7 +1,7 @@
 //! A partition whose log is shared by the nodes of a cluster: it follows what others write, or owns and writes.
 //!
-//! Owns: the seam to what drives the log, the place of the mirror, and the writer's other way of life. Promises: a write
-//! is answered "done" only when the log has acknowledged it; what another owner's frames say is what a restart would
+//! Owns: the seam to what drives the log, the place of the mirror, and the writer's other way of life. Promises: a
+//! write is answered "done" only when the log has acknowledged it; what another owner's frames say is what a restart would
 //! bring back; a node that can't be sure writes nothing more. Must not: decide who owns (`tideline_cluster` does), or
 //! know how frames travel.
 
@@ -9,6 +9,7 @@ mod came;
 mod host;
 mod keep;
 mod line;
+mod member;
 mod place;
 mod run;
 
@@ -28,7 +29,7 @@ use tideline_base::ids::{HistoryId, PartitionId, Position};
 
 pub use host::MemberHost;
 pub(super) use line::Line;
-pub(super) use run::Member;
+pub(super) use member::Member;
 
 /// The one partition that a member has.
 const ONLY: PartitionId = PartitionId(0);
@@ -43,7 +44,8 @@ const SHOWN_WAIT: Duration = Duration::from_secs(5);
 pub struct MemberOptions {
     /// The log's first frame, as its stream has it. A directory that is new can't be made without.
     pub first: Option<Frame>,
-    /// A write is answered after this time at the latest: "outcome unknown" if it may be in the log, else "unavailable".
+    /// A write is answered after this time at the latest: "outcome unknown" if it may be in the log, else
+    /// "unavailable".
     pub forward_ms_max: u64,
     /// The largest frame that the stream takes.
     pub frame_bytes_max: usize,
