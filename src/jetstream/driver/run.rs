@@ -202,10 +202,13 @@ impl Running {
     fn arrived(&mut self, message: Message) {
         let now = steady_now();
         let topic = self.link.topic(&message).to_owned();
-        let Some((kind, number)) = topic.split_once('.') else {
-            return;
+        // A frame comes under the subject that it was published with; of which consumer it is, its reply says.
+        let is_frame = message.subject.as_str() == self.link.names.subject;
+        let (kind, number) = match topic.split_once('.') {
+            _ if is_frame => ("f", message.reply.as_deref().and_then(api::consumer)),
+            Some((kind, number)) => (kind, number.parse().ok()),
+            None => return,
         };
-        let number = number.parse().ok();
         match (kind, number) {
             ("a", Some(position)) => {
                 let answer = match message.status {
