@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 
 use super::super::error::Error;
-use super::super::frame::{Frame, HEADER_BYTES};
+use super::super::frame::HEADER_BYTES;
 use super::Files;
 use super::append::{LocalMedium, LogEnd};
 use super::scan::{End, Found, scan};
