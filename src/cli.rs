@@ -106,7 +106,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: PartitionCommand,
     },
-    /// Prepare a cluster of three machines. No server can be part of one yet.
+    /// Prepare a cluster of three machines, see how it is, and have a node own its log
     Cluster {
         #[command(subcommand)]
         what: ClusterCommand,

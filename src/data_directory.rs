@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::ids::Position;
 use crate::metrics::Metrics;
 use crate::partition::{
-    self, Estimate, Map, OpenError, Partitions, ReadError, Reshape, directory_map,
+    self, Estimate, Map, OpenError, Partitions, ReadError, Reshape, Rules, directory_map,
 };
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
@@ -71,6 +71,44 @@ impl From<OpenError> for StoreFailure {
     }
 }
 
+/// Opened partitions, and the catalog that their compaction asks: it knows nothing before tables are opened on them.
+pub(crate) struct Opened {
+    pub(crate) partitions: Partitions,
+    catalog: Catalog,
+}
+
+impl Opened {
+    /// Recovery. `open` gets the directory, its options, the rules and the clock.
+    pub(crate) async fn by<T: Send + 'static>(
+        config: &Config,
+        (bounds, metrics, clock): (&Arc<Bounds>, &Arc<Metrics>, &Arc<Clock>),
+        open: impl FnOnce(
+            &Path,
+            partition::Options,
+            Arc<dyn Rules>,
+            Arc<Clock>,
+        ) -> Result<(Partitions, T), OpenError>
+        + Send
+        + 'static,
+    ) -> Result<(Opened, T), StoreFailure> {
+        let dir = config.data.clone();
+        let options = partition::Options {
+            bounds: Arc::clone(bounds),
+            ..config.partition_options(metrics)
+        };
+        let catalog = Catalog::default();
+        let rules = People::rules(&config.timeline_limits(), catalog.clone());
+        let clock = Arc::clone(clock);
+        // Recovery reads much and waits for the disk.
+        let (partitions, rest) = blocking(move || open(&dir, options, rules, clock)).await?;
+        let opened = Opened {
+            partitions,
+            catalog,
+        };
+        Ok((opened, rest))
+    }
+}
+
 impl Store {
     /// Recovery, then timelines and tables on the partitions.
     pub(crate) async fn open(
@@ -79,19 +117,28 @@ impl Store {
         metrics: &Arc<Metrics>,
         clock: &Arc<Clock>,
     ) -> Result<Store, StoreFailure> {
-        let dir = config.data.clone();
-        let options = partition::Options {
-            bounds: Arc::clone(bounds),
-            ..config.partition_options(metrics)
+        let open = |dir: &Path, options, rules, clock| {
+            Ok((Partitions::open(dir, options, rules, clock)?, ()))
         };
+        let (opened, ()) = Opened::by(config, (bounds, metrics, clock), open).await?;
+        Store::on(opened, config, clock).await
+    }
+
+    /// Timelines and tables on opened partitions.
+    pub(crate) async fn on(
+        opened: Opened,
+        config: &Config,
+        clock: &Arc<Clock>,
+    ) -> Result<Store, StoreFailure> {
+        let Opened {
+            partitions,
+            catalog,
+        } = opened;
         let (limits, policies) = (config.timeline_limits(), config.policies());
         let own_indexes = config.own_search_indexes();
-        let catalog = Catalog::default();
-        let rules = People::rules(&limits, catalog.clone());
         let clock = Arc::clone(clock);
-        // Recovery reads much and waits for the disk.
+        // It reads the definitions of all tables.
         blocking(move || {
-            let partitions = Partitions::open(&dir, options, rules, Arc::clone(&clock))?;
             let timelines =
                 Timelines::with_policies(partitions.clone(), limits, policies, Arc::clone(&clock));
             let shown = timelines.tables().into_iter().map(|table| {

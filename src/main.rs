@@ -26,7 +26,7 @@ use tideline::commands::talk::talk;
 use tideline::commands::verify::{accept, verified};
 use tideline::config::{self, Config, ConfigError, Flags};
 use tideline::logging::{self, Failure, Logged};
-use tideline::server::Server;
+use tideline::server::Served;
 use tideline::supervisor::Supervisor;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -225,13 +225,14 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
         let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
         let mut hangup = signal(SignalKind::hangup())?;
         let supervisor = Arc::new(Supervisor::of(|name| std::env::var(name).ok()));
-        let server = Server::start(config).await?;
+        let mut server = Served::start(config).await?;
         supervisor.ready();
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
                 _ = hangup.recv() => reload(&server, flags, config),
+                () = server.changes() => server.change().await?,
             }
         }
         supervisor.stopping();
@@ -241,7 +242,7 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
 }
 
 /// Reads the settings again; bad ones change nothing.
-fn reload(server: &Server, flags: &Flags, started: &Config) {
+fn reload(server: &Served, flags: &Flags, started: &Config) {
     let loaded = config::load(flags, config::environment());
     let reloaded = loaded.and_then(|(config, _)| server.reload(&config).map(|()| config));
     match reloaded {

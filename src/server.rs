@@ -3,7 +3,11 @@
 //! Owns: start and stop. Promises: nothing is served before everything below it is open; a stop takes nothing new,
 //! answers what it took, tells the clients, and flushes last. Must not: know how any layer does its part.
 
+mod ground;
 mod judging;
+mod member;
+mod membership;
+mod served;
 mod start_log;
 
 use std::fmt;
@@ -12,19 +16,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit};
-use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
-use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
-use crate::data_directory::{Store, StoreFailure, fit_partitions, partitions_of};
+use crate::data_directory::{Store, StoreFailure};
 use crate::feed::Feed;
-use crate::gateway::{Access, Gateway, Options as GatewayOptions, Spans, changes_body};
+use crate::gateway::{Access, Cluster, Gateway, Options as GatewayOptions, Spans, changes_body};
 use crate::health::{Health, Scrape};
-use crate::metrics::{Metrics, Upkeep};
+use crate::metrics::Upkeep;
 use crate::offsite::Offsite;
 use crate::partition::{BackupOptions, Backups, Partitions, Passphrase};
 use crate::people::{Jobs, People};
@@ -34,11 +35,13 @@ use crate::search::Searches;
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
-use crate::tls::{Unfit, install_crypto};
+use crate::tls::Unfit;
 use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
+use ground::Ground;
 use judging::judge;
+pub use served::Served;
 use start_log::{say_what_the_clock_does, say_where, say_who_may_come, settled, show_limits};
 
 /// A running server.
@@ -62,7 +65,7 @@ pub struct Server {
     admin: Arc<Admin>,
     tasks: TaskTracker,
     drain: Duration,
-    upkeep: Upkeep,
+    upkeep: Arc<Upkeep>,
 }
 
 /// Why the server did not start; the text is one line for the operator.
@@ -115,31 +118,45 @@ impl Server {
     }
 
     /// The same with other dialects; see [`GatewayOptions::dialects`].
-    #[allow(clippy::too_many_lines)] // the order of a start, step by step
     pub async fn speaking(
         config: &Config,
         dialects: &'static [&'static dyn Dialect],
     ) -> Result<Server, StartError> {
-        install_crypto();
-        config.check_exposure().map_err(StartError::Exposed)?;
-        let certificate = config.certificate().map_err(StartError::Tls)?;
-        let metrics = Arc::new(Metrics::default());
-        let upkeep = metrics.start_upkeep().map_err(StartError::Thread)?;
-        // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
-        // `start` returns; early clients wait in the backlog.
-        let listener = listen(config.listen, config.socket_send_bytes)
-            .map_err(|error| StartError::Listen(config.listen, error))?;
-        let clock = Arc::new(Clock::system());
-        fit_partitions(config).await.map_err(StartError::Store)?;
-        let partitions = partitions_of(config).map_err(StartError::Store)?;
-        let bounds = config.bounds(connections_max(config, partitions), &metrics);
-        let bounds = Arc::new(bounds);
-        let store = Store::open(config, &bounds, &metrics, &clock).await;
+        let ground = Ground::lay(config).await?;
+        let Ground {
+            bounds,
+            metrics,
+            clock,
+            ..
+        } = &ground;
+        let store = Store::open(config, bounds, metrics, clock).await;
+        let store = store.map_err(StartError::Store)?;
+        Server::on(config, dialects, &ground, store, None).await
+    }
+
+    /// Starts what is above the store.
+    #[allow(clippy::too_many_lines)] // the order of a start, step by step
+    async fn on(
+        config: &Config,
+        dialects: &'static [&'static dyn Dialect],
+        ground: &Ground,
+        store: Store,
+        member: Option<(Arc<dyn Cluster>, Arc<dyn Fn() + Send + Sync>)>,
+    ) -> Result<Server, StartError> {
+        let listener = ground.listener(config)?;
+        let Ground {
+            listener: _,
+            certificate,
+            bounds,
+            metrics,
+            clock,
+            upkeep,
+        } = ground.clone();
         let Store {
             partitions,
             timelines,
             tables,
-        } = store.map_err(StartError::Store)?;
+        } = store;
         let tasks = TaskTracker::new();
         let (access, keys) = judge(config, &partitions, &clock, &metrics, &tasks).await?;
         let (targets, jobs) = People::targets(&partitions, &timelines);
@@ -203,7 +220,9 @@ impl Server {
                 (tables.clone(), searches.clone(), timelines.clone());
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
+            let observe = member.as_ref().map(|(_, observe)| Arc::clone(observe));
             Arc::new(move || {
+                observe.iter().for_each(|observe| observe());
                 partitions.observe(clock.now_ms());
                 tables.observe();
                 searches.observe();
@@ -226,7 +245,8 @@ impl Server {
             listener,
             GatewayOptions {
                 dialects,
-                certificate: certificate.map(Arc::new),
+                certificate,
+                cluster: member.map(|(cluster, _)| cluster),
                 ..options
             },
             (timelines, people),
@@ -270,6 +290,11 @@ impl Server {
 
     /// Stops everything, in the reverse order of the start.
     pub async fn stop(self) {
+        let drain = self.drain;
+        self.stop_within(drain).await;
+    }
+
+    async fn stop_within(self, drain: Duration) {
         tracing::info!("stopping");
         // 0. Partitions and backups that are being made are given up.
         self.reshaper.stop();
@@ -280,7 +305,7 @@ impl Server {
         // 2. Calls that wait for news get what there is.
         self.gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
-        self.gateway.drain(self.drain).await;
+        self.gateway.drain(drain.min(self.drain)).await;
         // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
         //    feed any more.
         self.timers.stop();
@@ -322,57 +347,3 @@ fn bound_posts(timelines: &Timelines, relay: &Relay, jobs: &Arc<Jobs>) {
         room(partition) && jobs.upgrade().is_none_or(|jobs| jobs.has_room())
     });
 }
-
-fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // A restart must not wait until the sockets of the last run are forgotten.
-    socket.set_reuseaddr(true)?;
-    if send_bytes > 0 {
-        // Connections inherit it. Without it the system keeps megabytes for each client that does not read.
-        socket.set_send_buffer_size(send_bytes)?;
-    }
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-/// Connections that wait to be accepted; the system may have a lower limit.
-const BACKLOG: u32 = 4_096;
-
-/// How many connections the limit of open files leaves: what the store needs for its files is kept back, or clients
-/// could take its last descriptor.
-fn connections_max(config: &Config, partitions: usize) -> usize {
-    let open_files = getrlimit(Resource::Nofile).current;
-    let open_files =
-        open_files.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
-    let kept = KEPT_FILES + KEPT_FILES_OF_SEARCH + KEPT_FILES_PER_PARTITION * partitions;
-    let room = open_files.saturating_sub(kept).max(1);
-    let wanted = config.connections_max;
-    if room < wanted {
-        tracing::warn!(
-            open_files,
-            kept,
-            connections_max = room,
-            wanted,
-            "fewer connections than connections_max: raise the limit of open files (ulimit -n)"
-        );
-    } else {
-        tracing::info!(
-            open_files,
-            connections_max = wanted,
-            "the limit of open files is enough"
-        );
-    }
-    wanted.min(room)
-}
-
-/// Descriptors that are no connection's: standard streams, the runtime, the listener, connections that are just being
-/// refused, what is opened for a moment.
-const KEPT_FILES: usize = 64;
-/// Segments that writers of search indexes write or merge: 8 of them, each with the files of one.
-const KEPT_FILES_OF_SEARCH: usize = 8 * 8;
-/// Of each partition: the active segment and its successor, the log's state and folder, LMDB's three and a lock, and
-/// segments that followers and retention read.
-const KEPT_FILES_PER_PARTITION: usize = 16;

@@ -62,6 +62,12 @@ impl Lease {
         self.proven = Some(if from_ack { now } else { first_sent });
     }
 
+    /// Until when reads need no further proof.
+    pub(crate) fn until(&self) -> SteadyMs {
+        self.proven
+            .map_or(SteadyMs(0), |proven| proven.plus(self.lease_ms))
+    }
+
     /// Whether a read that came at `asked` shows every acknowledged write. Its view was taken before `now` was read.
     pub(crate) fn proves(&self, asked: SteadyMs, now: SteadyMs) -> bool {
         let Some(proven) = self.proven else {

@@ -10,9 +10,11 @@
 //! docs/INTERNALS.md, "A cluster's decisions", shows the way of one frame through these files.
 
 mod attach;
+
 mod frame;
 pub mod guards;
 mod halt;
+mod host;
 mod lease;
 pub mod nats_config;
 mod node;
@@ -23,12 +25,15 @@ mod settle;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod whole;
 
 pub use attach::StreamFacts;
 pub use frame::{Claim, Content, Draft, Genesis, Sealed};
 pub use halt::Halt;
+pub use host::{Event, Host};
 pub use lease::{ReadProof, SteadyMs};
 pub use node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading};
 pub use place::{Place, RECENT_MAX};
 pub use settle::Answer;
 pub use watch::Beat;
+pub use whole::{CommitTime, Frame, HEADER_BYTES};

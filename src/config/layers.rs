@@ -246,6 +246,7 @@ impl Config {
             dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),
             centrifuge: self.centrifuge_options()?,
+            cluster: None,
             metrics: Arc::clone(metrics),
         })
     }

@@ -11,6 +11,7 @@
 mod auth;
 mod centrifuge;
 mod channels;
+mod cluster;
 mod entrance;
 mod exposure;
 mod key;
@@ -28,6 +29,7 @@ use std::path::PathBuf;
 
 pub use auth::AuthKey;
 pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
+pub use cluster::{ClusterKey, login};
 pub use entrance::TlsKey;
 pub use key::address;
 pub use load::{ConfigFile, Flags, environment, load};
@@ -306,6 +308,14 @@ keys! {
         /// Bytes that the system may keep for a client that does not read; more is faster on long ways. 0 = its choice.
         socket_send_bytes: u32 = 262_144, 0 to 16_777_216;
     }
+    "cluster" {
+        /// Several machines that share a log in NATS JetStream, see docs/CLUSTER.md. As a table at the end of the file,
+        /// [cluster] with name (of the cluster), node (the name of this one), nodes (where clients reach each, as
+        /// { n1 = "http://10.0.0.1:7070", ... }, this one too), nats (servers, as "10.0.0.1:4222"), nats_login_file (of
+        /// the nodes' login), nats_monitors (as "10.0.0.1:8222"), and perhaps nats_sync_unverified, read_lease_ms = 500
+        /// (so long an owner answers reads without asking the log). false = this server is alone.
+        cluster: Option<ClusterKey> = None;
+    }
     "Centrifuge" {
         /// Clients of Centrifuge's SDKs, as a table at the end of the file: [centrifuge] with Centrifugo's options, see
         /// docs/CENTRIFUGE.md. false = without [auth] they may do everything, and with it they are not served.
@@ -351,6 +361,7 @@ impl Config {
         webhook::check(&self.webhook)?;
         auth::check(self.auth.as_ref())?;
         centrifuge::check(self)?;
+        cluster::check(self)?;
         self.tls.files()?;
         self.trusted_networks()?;
         self.check_splits()?;
@@ -457,6 +468,7 @@ mod tests {
             "policy",
             "webhook",
             "centrifuge",
+            "cluster",
             "allowed_origins",
             "allowed_hosts",
             "tls",

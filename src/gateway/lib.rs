@@ -8,6 +8,7 @@
 
 pub mod centrifuge;
 mod changes;
+mod cluster;
 mod counters;
 pub mod credentials;
 mod dispatch;
@@ -32,6 +33,7 @@ pub mod webhook;
 mod woken;
 
 pub use changes::body as changes_body;
+pub use cluster::{AccessNow, Cluster, NodeRole, NodeStatus, Standby};
 pub use dispatch::shape;
 pub use entrance::address::Network;
 pub use entrance::bootstrap::BOOTSTRAP_SOCKET;
@@ -108,6 +110,8 @@ pub struct Options {
     pub tablestore: TablestoreOptions,
     /// How the Centrifuge dialect is served; `None` = not at all.
     pub centrifuge: Option<Arc<centrifuge::Options>>,
+    /// This node's part in a cluster; `None` = the server is alone.
+    pub cluster: Option<Arc<dyn Cluster>>,
     /// Where figures go.
     pub metrics: Arc<Metrics>,
 }

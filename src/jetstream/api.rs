@@ -241,6 +241,17 @@ pub(crate) fn server(payload: &[u8]) -> Option<ServerSettings> {
     })
 }
 
+/// The number of the consumer that a message is of, which is the end of its name.
+pub(crate) fn consumer(reply: &str) -> Option<u64> {
+    let tokens: Vec<&str> = reply.split('.').collect();
+    let name = match tokens.len() {
+        9 => tokens[3],
+        11.. => tokens[5],
+        _ => return None,
+    };
+    name.rsplit('-').next()?.parse().ok()
+}
+
 /// The sequence in the subject that a consumed message may be acknowledged to, if it is of this stream.
 pub(crate) fn sequence(reply: &str, stream: &str) -> Option<Position> {
     let tokens: Vec<&str> = reply.split('.').collect();
@@ -289,6 +300,8 @@ mod tests {
         for reply in [old, new] {
             assert_eq!(sequence(reply, "TL_chat_0"), Some(Position(17)));
             assert_eq!(sequence(reply, "TL_chat_1"), None);
+            let of_third = reply.replace(".c.", ".n1-3-9c-3.");
+            assert_eq!((consumer(reply), consumer(&of_third)), (None, Some(3)));
         }
         assert_eq!(sequence("_INBOX.x", "TL_chat_0"), None);
     }

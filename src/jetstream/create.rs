@@ -7,10 +7,9 @@
 use tideline_base::clock::Clock;
 use tideline_base::ids::Position;
 use tideline_cluster::guards::{check_name, check_stream};
-use tideline_cluster::{Content, Genesis, Place};
+use tideline_cluster::{CommitTime, Content, Frame, Genesis, Place};
 
 use crate::api::Info;
-use crate::frame::{CommitTime, Frame};
 use crate::link::{Access, Link};
 use crate::names::Names;
 
@@ -57,6 +56,37 @@ pub fn create(
     })
 }
 
+/// The genesis of a log, which a node needs before it has a directory. Any node may read it.
+pub fn genesis(access: &Access, cluster: &str, partition: u16) -> Result<Frame, String> {
+    check_name("cluster", cluster)?;
+    block_on(async {
+        let link = connected_to(access, Names::new(cluster, partition)).await?;
+        let stream = link.names.stream.clone();
+        let first = match link.info().await {
+            Info::Found(state) => state.first,
+            Info::Missing => {
+                return Err(format!(
+                    "there is no stream {stream}: make it by `tideline cluster create`"
+                ));
+            }
+            Info::Unclear(what) => return Err(what),
+        };
+        // A replica may be behind, or away.
+        let mut found = link.fetch(first).await;
+        for _ in 0..20 {
+            if matches!(found, Ok(Some(_))) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            found = link.fetch(first).await;
+        }
+        let is_genesis = |frame: &Frame| matches!(frame.sealed.content, Content::Genesis(_));
+        found?.filter(is_genesis).ok_or_else(|| {
+            format!("stream {stream} does not begin with its genesis, or no server has that now")
+        })
+    })
+}
+
 /// All frames of a stream in order, as direct gets find them; what is no frame is `None`.
 pub fn read_all(
     access: &Access,
@@ -87,7 +117,10 @@ pub fn read_all(
 
 /// A link that is up.
 async fn connected(access: &Access, genesis: &Genesis) -> Result<Link, String> {
-    let names = Names::new(&genesis.cluster, genesis.partition);
+    connected_to(access, Names::new(&genesis.cluster, genesis.partition)).await
+}
+
+async fn connected_to(access: &Access, names: Names) -> Result<Link, String> {
     let (link, mut arrivals) = Link::open(access, names).await?;
     for _ in 0..1_000 {
         if link.is_up() {

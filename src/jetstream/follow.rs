@@ -47,10 +47,10 @@ const BEATS_MISSED: u64 = 3;
 const PATIENCE_MS: u64 = 1_000;
 
 impl Follow {
-    /// Whether the present consumer is just behind this position, and has been for a short time only: another one would
-    /// do the same, later.
+    /// Whether the present consumer will bring what is behind this position, and has brought nothing for a short time
+    /// only: another one would do the same, later. It may be behind: meanwhile the next frame may have come by a get.
     pub(crate) fn is_at(&self, after: Position, now: SteadyMs) -> bool {
-        self.number > 0 && self.brought == after && now.since(self.brought_at) < PATIENCE_MS
+        self.number > 0 && self.brought <= after && now.since(self.brought_at) < PATIENCE_MS
     }
 
     /// Another consumer is to be made behind this position: its number. The old one's name is to be dropped.

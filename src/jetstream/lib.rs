@@ -4,23 +4,20 @@
 //! decisions it carries out in order: no acknowledged frame is lost, doubled or reordered, and a node that finds
 //! another stream than its own stops with a sentence. Must not: decide anything of the log, or hold what frames say;
 //! the [`Host`] does. Nothing outside of this crate is async because of it.
-//!
-//! No server uses it yet: docs/CLUSTER.md.
 
 mod api;
 mod beat;
 mod create;
 mod driver;
 mod follow;
-mod frame;
 mod link;
 mod names;
 mod steady;
 mod survey;
 
-pub use create::{Made, create, read_all};
-pub use driver::{Driver, Event, Host, Options};
-pub use frame::{CommitTime, Frame, HEADER_BYTES};
+pub use create::{Made, create, genesis, read_all};
+pub use driver::{Driver, Options};
 pub use link::Access;
 pub use steady::steady_now;
 pub use survey::Demands;
+pub use tideline_cluster::{CommitTime, Event, Frame, HEADER_BYTES, Host};

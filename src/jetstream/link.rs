@@ -11,11 +11,11 @@ use async_nats::{Client, ConnectOptions, Event, HeaderMap, Message, StatusCode, 
 use bytes::Bytes;
 use serde_json::json;
 use tideline_base::ids::Position;
+use tideline_cluster::Frame;
 use tideline_cluster::guards::ServerSettings;
 use tokio::sync::mpsc;
 
 use crate::api::{self, Info};
-use crate::frame::Frame;
 use crate::names::Names;
 
 /// A connection that does not answer for twice this time is given up.

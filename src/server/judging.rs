@@ -51,23 +51,36 @@ pub(super) async fn judge(
     tasks: &TaskTracker,
 ) -> Result<(Option<Access>, CancellationToken), StartError> {
     let stop = CancellationToken::new();
+    let access = access(config, partitions, clock, metrics).await?;
+    if let Some(Access { authority, .. }) = &access {
+        let (running, stopped) = (Arc::clone(authority), stop.clone());
+        tasks.spawn(async move {
+            stopped.run_until_cancelled(running.run()).await;
+        });
+    }
+    Ok((access, stop))
+}
+
+/// The judge of credentials as they are stored now. Keys of a URL are fetched when a token names one.
+pub(super) async fn access(
+    config: &Config,
+    partitions: &Partitions,
+    clock: &Arc<Clock>,
+    metrics: &Arc<Metrics>,
+) -> Result<Option<Access>, StartError> {
     let Some(sources) = config.token_sources() else {
-        return Ok((None, stop));
+        return Ok(None);
     };
     let stored = StoredCredentials::new(partitions.clone(), &config.data);
     let authority = Authority::open(&sources, stored, clock, metrics).await;
     let refused = |error: CredentialError| StartError::Auth(error.to_string());
     let authority = Arc::new(authority.map_err(refused)?);
-    let (running, stopped) = (Arc::clone(&authority), stop.clone());
-    tasks.spawn(async move {
-        stopped.run_until_cancelled(running.run()).await;
-    });
     let rules = rules(config).map_err(|error| StartError::Auth(error.0))?;
     let rules = Arc::new(CurrentRules::new(rules));
     let asked = Arc::clone(&authority);
     rules
         .ask_whether_withdrawn(move |identity, issued_at| asked.has_withdrawn(identity, issued_at));
-    Ok((Some(Access { authority, rules }), stop))
+    Ok(Some(Access { authority, rules }))
 }
 
 /// What the configuration gives to users.

@@ -31,6 +31,8 @@ pub struct Failure {
     pub actual: Option<Actual>,
     /// Wait this long before a retry, ms.
     pub retry_after_ms: Option<u32>,
+    /// Where the node is that can do it.
+    pub owner: Option<String>,
 }
 
 /// How a message ended that does not grow any more.
@@ -70,6 +72,7 @@ impl Failure {
             limit_name: None,
             actual: None,
             retry_after_ms: None,
+            owner: None,
         }
     }
 
@@ -135,6 +138,13 @@ impl Failure {
         self
     }
 
+    /// With the address of the node that can do it, if it is known.
+    #[must_use]
+    pub fn owned_by(mut self, owner: Option<String>) -> Failure {
+        self.owner = owner;
+        self
+    }
+
     /// With a time to wait, ms.
     #[must_use]
     pub fn retry_after(mut self, retry_after_ms: u32) -> Failure {
@@ -174,6 +184,9 @@ pub struct Details {
     /// What it was instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual: Option<Actual>,
+    /// Of a node of a cluster: the address of the node that owns it and can do this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Of a message that does not grow any more: how it went; absent = it never was open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -213,6 +226,7 @@ impl From<Failure> for Said {
                 field: failure.field,
                 limit: failure.limit,
                 actual,
+                owner: failure.owner,
                 outcome,
                 parts,
                 stopped_by,

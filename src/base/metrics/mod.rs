@@ -41,7 +41,7 @@ pub use reference::reference;
 use registry::Registry;
 pub use search::Search;
 pub use spans::Spans;
-pub use tables::{Backfill, Backups, Follows, Reshapes, Streams, Transactions, Webhook};
+pub use tables::{Backfill, Backups, Cluster, Follows, Reshapes, Streams, Transactions, Webhook};
 pub use tls::Tls;
 
 /// What a metric is.
@@ -192,6 +192,12 @@ impl Metrics {
     #[must_use]
     pub fn search(&self) -> Search {
         Search::bind(&self.registry, &[])
+    }
+
+    /// The metrics of a node of a cluster.
+    #[must_use]
+    pub fn cluster(&self) -> Cluster {
+        Cluster::bind(&self.registry, &[])
     }
 
     /// The metrics of backups.

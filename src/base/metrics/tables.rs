@@ -68,6 +68,20 @@ groups! {
             "Should be 0. webhook.dead says which; webhook.replay posts them again, as long as the log has them.";
     }
 
+    "Cluster" by []
+    /// Handles of a node's part in a cluster.
+    Cluster {
+        owner: Gauge, "tideline_cluster_owner"
+            "1 if this node owns the cluster's log, else 0.",
+            "The sum over all nodes should be 1. 0 = nobody serves: `tideline cluster take-over`.";
+        term: Gauge, "tideline_cluster_term"
+            "The term of the last claim that this node has applied; 0 = none, or the node has stopped.",
+            "Rises with each take-over, and is the same on all nodes.";
+        lag: Gauge, "tideline_cluster_lag_frames"
+            "Frames that this node knows to be in the log and has not applied.",
+            "Near 0. On a standby it is what a take-over waits for.";
+    }
+
     "Transactions" by []
     /// Handles of local transactions of tables.
     Transactions {

@@ -37,6 +37,8 @@ pub struct Options {
     pub read_lease_ms: u32,
     /// It claims by itself when the owner is silent.
     pub is_automatic: bool,
+    /// It claims by itself if an earlier process of this node was the last owner.
+    pub claims_again: bool,
     /// So long an owner may be silent; at least [`OWNER_SILENCE_MS_MIN`].
     pub owner_silence_ms: u32,
     /// An owner attests after so many frames …
@@ -200,6 +202,32 @@ impl Node {
     #[must_use]
     pub fn owns(&self) -> bool {
         matches!(self.role, Role::Owner | Role::Resigning(_))
+    }
+
+    /// The highest position that is known to be in the log.
+    #[must_use]
+    pub fn known(&self) -> Position {
+        self.ahead.max(self.place.position)
+    }
+
+    /// Until when a read is [`Reading::Proven`] without asking, if this node's process looks at its clock after it took
+    /// the view.
+    #[must_use]
+    pub fn proves_until(&self, now: SteadyMs) -> SteadyMs {
+        let may =
+            self.role == Role::Owner && now >= self.acknowledge_from && self.attach.is_right();
+        match self.options.read_proof {
+            _ if !may => SteadyMs(0),
+            ReadProof::Lease => self.lease.until(),
+            ReadProof::Log => SteadyMs(0),
+            ReadProof::None => SteadyMs(u64::MAX),
+        }
+    }
+
+    /// Whether a look has found the right stream, and all that is known to be in it was taken.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.attach.is_right() && self.ahead <= self.place.position
     }
 
     /// What a next frame must be; `None` if the node may not write one now.

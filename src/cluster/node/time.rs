@@ -5,7 +5,7 @@
 
 use tideline_base::ids::Position;
 
-use super::{Command, Node, Role};
+use super::{Command, Node, Options, Role};
 use crate::frame::{Claim, Content};
 use crate::lease::{ReadProof, SteadyMs};
 use crate::watch::{BEAT_MS, Beat};
@@ -111,7 +111,10 @@ impl Node {
         let is_open = place.began > Position::ZERO && !place.is_ended;
         let is_due = || self.options.is_automatic && self.watch.is_due(place, now);
         let is_off = self.watch.is_off(now);
-        let is_asked = self.is_wanted || self.is_invited;
+        let Options { node, boot, .. } = &self.options;
+        let is_mine = |claim: &Claim| claim.node == *node && claim.boot != *boot;
+        let is_again = self.options.claims_again && place.owner.as_ref().is_some_and(is_mine);
+        let is_asked = self.is_wanted || self.is_invited || is_again;
         is_open && !is_off && has_all && (is_asked || is_due())
     }
 

@@ -24,6 +24,10 @@ struct Bed {
 
 impl Bed {
     fn new() -> Bed {
+        Bed::that(false)
+    }
+
+    fn that(claims_again: bool) -> Bed {
         let log = Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 0);
         let options = Options {
             node: "b".to_owned(),
@@ -32,6 +36,7 @@ impl Bed {
             read_proof: ReadProof::Lease,
             read_lease_ms: 500,
             is_automatic: false,
+            claims_again,
             owner_silence_ms: 800,
             attest_frames: 4_096,
             attest_ms: 60_000,
@@ -102,6 +107,23 @@ fn claim(node: &str, lease_ms: u32) -> Content {
         boot: 1,
         lease_ms,
     })
+}
+
+#[test]
+fn who_was_the_last_owner_claims_again_and_nobody_else_does() {
+    for (claims_again, owner, claims) in
+        [(true, "b", true), (true, "a", false), (false, "b", false)]
+    {
+        let mut bed = Bed::that(claims_again);
+        bed.others(claim(owner, 0));
+        let claimed = (0..10).any(|_| Bed::sealed(&bed.tick(10)).is_some());
+        assert_eq!(claimed, claims, "{owner}");
+    }
+    // It has handed the log over.
+    let mut bed = Bed::that(true);
+    bed.others(claim("b", 0));
+    bed.others(Content::Resign { to: None });
+    assert!((0..10).all(|_| Bed::sealed(&bed.tick(10)).is_none()));
 }
 
 #[test]

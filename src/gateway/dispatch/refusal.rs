@@ -67,7 +67,7 @@ pub(in super::super) fn refusal(error: Error) -> Failure {
             StoreError::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
             StoreError::StorageFull => Reason::StorageFull.into(),
             StoreError::OutcomeUnknown => Reason::OutcomeUnknown.into(),
-            StoreError::Unavailable => Reason::Unavailable.into(),
+            StoreError::Unavailable | StoreError::Moved => Reason::Unavailable.into(),
             StoreError::ShuttingDown => Reason::ShuttingDown.into(),
             StoreError::Internal => Reason::InternalError.into(),
         },

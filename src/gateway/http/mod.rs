@@ -45,7 +45,7 @@ use super::entrance::{
     Accept, Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
     connect_centrifuge, shows_token,
 };
-use super::{Shared, dispatch, durable, tablestore};
+use super::{Shared, cluster, dispatch, durable, tablestore};
 use events::{TakenOver, hand_over};
 use request_id::{mark, request_of};
 use respond::{Answer, as_page, full, not_allowed, say, set};
@@ -286,6 +286,7 @@ async fn page(
                 None => as_page(no_page()),
             }
         }
+        path if path.starts_with(cluster::PATH) => cluster::serve(request, ends, shared).await,
         path if path.starts_with(durable::STREAMS) => {
             let visitor = ends.visitor(request.headers(), shared);
             durable::serve(request, visitor, shared).await

@@ -145,6 +145,12 @@ pub(super) fn is_for(request: &Request<Incoming>) -> bool {
         || request.headers().contains_key("x-ots-accesskeyid")
 }
 
+/// The answer where another node owns the tables. Nothing of the request was looked at, so it is not signed.
+pub(super) fn elsewhere() -> Answer {
+    let failure = Failure::new(Code::ServerUnavailable);
+    respond(failure.status(), failure.body(), (None, "", 0))
+}
+
 /// Answers one request. `is_direct`: it comes from this machine, and not through a proxy.
 pub(super) async fn serve(
     request: &mut Request<Incoming>,

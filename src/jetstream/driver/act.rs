@@ -4,12 +4,10 @@
 //! the same bytes each time; a taken frame reaches the host with its bytes. Must not: answer for the stream.
 
 use tideline_base::faults;
-use tideline_cluster::{Answer, Command, Content, Draft, Sealed};
+use tideline_cluster::{Answer, Command, CommitTime, Content, Draft, Event, Frame, Sealed};
 
-use super::Event;
 use super::run::Running;
 use crate::beat;
-use crate::frame::{CommitTime, Frame};
 use crate::steady::steady_now;
 
 impl Running {
@@ -28,6 +26,8 @@ impl Running {
 
     async fn obey_one(&mut self, command: Command) {
         match command {
+            // An owner's own frames wait for the batch that is being filled; it is wanted again at the next tick.
+            Command::Seal(draft) if is_between(&draft) && !self.host.yields() => {}
             Command::Seal(draft) => {
                 let frame = Frame::seal(&draft, self.next_time(), &[]);
                 self.hand_over(frame);
@@ -130,6 +130,11 @@ impl Running {
         self.time = self.time.max(frame.time);
         self.host.event(Event::Taken { frame, is_void });
     }
+}
+
+/// Whether a control frame goes between an owner's batches.
+fn is_between(draft: &Draft) -> bool {
+    !matches!(draft.content, Content::Claim(_) | Content::Resign { .. })
 }
 
 /// Whether a frame is what this draft becomes.

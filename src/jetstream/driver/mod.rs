@@ -9,16 +9,16 @@ mod run;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc as std_mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use bytes::Bytes;
 use tideline_base::ids::Position;
 use tideline_cluster::guards::check_name;
-use tideline_cluster::{Draft, OWNER_SILENCE_MS_MIN, Place, SteadyMs};
+use tideline_cluster::{Host, Node, OWNER_SILENCE_MS_MIN, Place, SteadyMs};
 use tokio::sync::{Notify, mpsc};
 
-use crate::frame::{CommitTime, Frame};
 use crate::link::Access;
 use crate::steady::steady_now;
 use crate::survey::Demands;
@@ -37,39 +37,24 @@ pub struct Options {
     pub node: tideline_cluster::Options,
 }
 
-/// What happens in a log, in order.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A frame is in the log: it goes into the mirror, and takes effect unless it is void.
-    Taken {
-        /// The frame.
-        frame: &'a Frame,
-        /// It counts as a position only.
-        is_void: bool,
-    },
-    /// The node owns the log: [`Host::next`] will be asked.
-    Owns,
-    /// The writes of its own frames up to here are answered.
-    Acknowledged(Position),
-    /// The node owns the log no longer. What is queued was not written, and neither was its batch at this position.
-    Moved(Option<Position>),
-    /// The batch sealed for this position was not written: it is sealed again.
-    Again(Position),
-    /// The batch at this position was not written: there is no room.
-    Full(Position),
-    /// Something that a person should know, and that stops nothing.
-    Notice(&'a str),
-    /// The node has stopped for good, or was refused. Writes that were not answered have an unknown outcome.
-    Stopped(&'a str),
+/// What other threads see of a node at any time.
+#[derive(Default)]
+struct Shown {
+    /// The highest position that is known to be in the stream.
+    known: AtomicU64,
+    /// Until when reads are proven, by the steady clock.
+    proves_until: AtomicU64,
+    /// See [`Node::is_current`].
+    is_current: AtomicBool,
 }
 
-/// What a log is written and read for. It is called on the driver's thread, which must go on: a call returns soon.
-pub trait Host: Send {
-    /// The next batch, sealed for this place with this time; `None` if nothing is queued.
-    fn next(&mut self, draft: &Draft, time: CommitTime) -> Option<Bytes>;
-
-    /// Something happened.
-    fn event(&mut self, event: Event<'_>);
+impl Shown {
+    fn set(&self, node: &Node, now: SteadyMs) {
+        self.known.store(node.known().0, Ordering::Release);
+        let until = node.proves_until(now);
+        self.proves_until.store(until.0, Ordering::Release);
+        self.is_current.store(node.is_current(), Ordering::Release);
+    }
 }
 
 /// What a person or a client asks of a node.
@@ -87,6 +72,7 @@ pub struct Driver {
     asks: mpsc::Sender<Ask>,
     wake: Arc<Notify>,
     close: Arc<Notify>,
+    shown: Arc<Shown>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -98,6 +84,7 @@ impl Driver {
         check(&options).map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let (asks, asked) = mpsc::channel(READS_MAX);
         let (wake, close) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let shown = Arc::<Shown>::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -105,6 +92,7 @@ impl Driver {
             asked,
             wake: wake.clone(),
             close: close.clone(),
+            shown: shown.clone(),
         };
         let thread = std::thread::Builder::new()
             .name("jetstream".to_owned())
@@ -113,6 +101,7 @@ impl Driver {
             asks,
             wake,
             close,
+            shown,
             thread: Some(thread),
         })
     }
@@ -120,6 +109,54 @@ impl Driver {
     /// The host has a batch.
     pub fn wake(&self) {
         self.wake.notify_one();
+    }
+
+    /// The same for others to call.
+    #[must_use]
+    pub fn waker(&self) -> impl Fn() + Send + Sync + 'static + use<> {
+        let wake = self.wake.clone();
+        move || wake.notify_one()
+    }
+
+    /// [`Driver::proves_reads`] for others to call, also when the driver has ended.
+    #[must_use]
+    pub fn prover(&self) -> impl Fn() -> bool + Send + Sync + 'static + use<> {
+        let shown = self.shown.clone();
+        move || steady_now().0 < shown.proves_until.load(Ordering::Acquire)
+    }
+
+    /// The same for [`Driver::read`], which is given up after a time.
+    #[must_use]
+    pub fn reader(
+        &self,
+        limit: Duration,
+    ) -> impl Fn() -> Option<Position> + Send + Sync + 'static + use<> {
+        let asks = self.asks.clone();
+        move || {
+            let (reply, answer) = std_mpsc::sync_channel(1);
+            let asked = steady_now();
+            asks.blocking_send(Ask::Read { asked, reply }).ok()?;
+            answer.recv_timeout(limit).ok().flatten()
+        }
+    }
+
+    /// The highest position that is known to be in the stream.
+    #[must_use]
+    pub fn known(&self) -> Position {
+        Position(self.shown.known.load(Ordering::Acquire))
+    }
+
+    /// Whether all that is known to be in the stream was taken, and the stream is the right one.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.shown.is_current.load(Ordering::Acquire)
+    }
+
+    /// Whether a view that was taken before this call shows every write that was acknowledged before it was taken.
+    /// `false`: ask [`Driver::read`], which may wait.
+    #[must_use]
+    pub fn proves_reads(&self) -> bool {
+        steady_now().0 < self.shown.proves_until.load(Ordering::Acquire)
     }
 
     /// A person wants this node to own the log.

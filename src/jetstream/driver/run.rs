@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc as std_mpsc;
 use std::time::Duration;
 
@@ -15,14 +16,15 @@ use futures_util::stream::FuturesUnordered;
 use tideline_base::clock::Clock;
 use tideline_base::faults;
 use tideline_base::ids::Position;
-use tideline_cluster::{Answer, Node, Place, Reading, SteadyMs, StreamFacts};
+use tideline_cluster::{
+    Answer, CommitTime, Event, Frame, Host, Node, Place, Reading, SteadyMs, StreamFacts,
+};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
 
-use super::{Ask, Event, Host, Options, READS_MAX};
+use super::{Ask, Options, READS_MAX, Shown};
 use crate::beat;
 use crate::follow::{Arrival, Follow};
-use crate::frame::{CommitTime, Frame};
 use crate::link::{self, Link};
 use crate::names::Names;
 use crate::steady::steady_now;
@@ -42,6 +44,7 @@ pub(super) struct Inside {
     pub(super) asked: mpsc::Receiver<Ask>,
     pub(super) wake: Arc<Notify>,
     pub(super) close: Arc<Notify>,
+    pub(super) shown: Arc<Shown>,
 }
 
 /// Work that has ended.
@@ -100,6 +103,7 @@ pub(super) async fn run(options: Options, place: Place, mut host: Box<dyn Host>,
         mut asked,
         wake,
         close,
+        shown,
     } = inside;
     let opened = Link::open(&access, names).await;
     let (link, mut arrivals) = match opened {
@@ -144,7 +148,9 @@ pub(super) async fn run(options: Options, place: Place, mut host: Box<dyn Host>,
             running.feed().await;
         }
         running.answer_reads();
+        shown.set(&running.node, steady_now());
         if let Some(why) = running.stopped.take() {
+            shown.proves_until.store(0, Ordering::Release);
             running.host.event(Event::Stopped(&why));
             break;
         }
@@ -196,10 +202,13 @@ impl Running {
     fn arrived(&mut self, message: Message) {
         let now = steady_now();
         let topic = self.link.topic(&message).to_owned();
-        let Some((kind, number)) = topic.split_once('.') else {
-            return;
+        // A frame comes under the subject that it was published with; of which consumer it is, its reply says.
+        let is_frame = message.subject.as_str() == self.link.names.subject;
+        let (kind, number) = match topic.split_once('.') {
+            _ if is_frame => ("f", message.reply.as_deref().and_then(api::consumer)),
+            Some((kind, number)) => (kind, number.parse().ok()),
+            None => return,
         };
-        let number = number.parse().ok();
         match (kind, number) {
             ("a", Some(position)) => {
                 let answer = match message.status {

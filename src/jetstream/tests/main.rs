@@ -12,6 +12,7 @@ mod proxy;
 mod scene;
 mod servers;
 mod short;
+mod stored;
 
 use tideline_base::ids::{HistoryId, Position};
 use tideline_cluster::{Genesis, Place};

@@ -208,6 +208,7 @@ fn a_node() {
             read_proof: ReadProof::Lease,
             read_lease_ms: 500,
             is_automatic: settings.is_automatic,
+            claims_again: false,
             owner_silence_ms: 800,
             attest_frames: 64,
             attest_ms: 1_000,

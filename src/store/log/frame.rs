@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!  0  4  magic "TdLf"              40  8  position
-//!  4  1  format (1, 2: squeezed)   48  8  synced-through: last position known synced when this was written
-//!  5  1  flags (1 = sparse)        56  8  commit time, ms since 1970
+//!  4  1  format (below)            48  8  synced-through: last position known synced when this was written
+//!  5  1  flags (1 sparse)          56  8  commit time, ms since 1970
 //!  6  2  zero                      64  4  CRC of the frame before
 //!  8  4  bytes of the payload      68  4  CRC-32C of bytes 0..68 and the payload
 //! 12  4  number in its ms          72     payload
 //! 16 16  log ID                           entries: count, each kind (1 byte), key length, key, value length, value
 //! 32  8  term                             changes: count, each length, bytes
 //! ```
-//! Of format 2 the payload is squeezed (`squeeze.rs`): a writer takes it where it saves something.
+//! Of format 2 the payload is squeezed (`squeeze.rs`): a writer takes it where it saves something. Format 3 is for
+//! control frames of a log that machines share (`src/cluster/whole.rs`): batches without entries here.
 //!
 //! Owns: this layout. Promises: decoding never panics and takes nothing for a frame that is not whole, and unfolds none
 //! to more than [`FRAME_BYTES_MAX`]; keys and values are extents of one buffer. Must not: touch files, or know which
@@ -40,6 +41,8 @@ pub(super) const MAGIC: [u8; 4] = *b"TdLf";
 const PLAIN: u8 = 1;
 /// The payload is squeezed.
 const SQUEEZED: u8 = 2;
+/// A control frame.
+const CONTROL: u8 = 3;
 const FLAG_SPARSE: u8 = 1;
 pub(super) const CRC_AT: usize = 68;
 
@@ -62,9 +65,24 @@ pub struct Frame {
     encoded_bytes: usize,
     entries: Vec<EntryExtent>,
     changes: Vec<Extent>,
+    is_void: bool,
 }
 
 impl Frame {
+    /// Reads a frame that another node has sealed; `None`: it is no whole one. One that `is_void` has no effect.
+    pub(crate) fn read(bytes: &Bytes, is_void: bool) -> Option<Frame> {
+        let header = Header::parse(bytes).filter(Header::readable)?;
+        let is_whole = header.frame_bytes() <= FRAME_BYTES_MAX && whole(bytes, &header);
+        is_whole
+            .then(|| decode_as(bytes, &header, is_void))
+            .flatten()
+    }
+
+    /// Whether it counts as a position only.
+    pub(crate) fn is_void(&self) -> bool {
+        self.is_void
+    }
+
     /// Commit time, µs since 1970; rises from frame to frame. (Frames of older programs may share one.)
     #[must_use]
     pub fn commit_us(&self) -> u64 {
@@ -88,7 +106,7 @@ impl Frame {
     }
 
     /// The frame as it is on disk, unless it was let go.
-    pub(super) fn encoded(&self) -> &[u8] {
+    pub(crate) fn encoded(&self) -> &Bytes {
         &self.encoded
     }
 
@@ -215,7 +233,7 @@ impl Header {
 
     /// Whether a reader of this format may take the frame.
     pub(super) fn readable(&self) -> bool {
-        matches!(self.format, PLAIN | SQUEEZED)
+        matches!(self.format, PLAIN | SQUEEZED | CONTROL)
     }
 }
 
@@ -228,8 +246,23 @@ pub(super) fn crc_of(frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&frame[..CRC_AT]), &frame[HEADER_BYTES..])
 }
 
+/// The same as [`decode`]. A void frame counts as a position only: nobody looks at what it says.
+pub(super) fn decode_as(frame: &Bytes, header: &Header, is_void: bool) -> Option<Frame> {
+    let void = is_void.then(|| empty(frame, header));
+    let void = void.map(|frame| Frame { is_void, ..frame });
+    void.or_else(|| decode(frame, header))
+}
+
+/// A frame without effect.
+fn empty(frame: &Bytes, header: &Header) -> Frame {
+    Frame::new(header, Bytes::new(), frame.clone(), Vec::new(), Vec::new())
+}
+
 /// Decodes a frame whose CRC was checked. `None`: the payload is not one that this code writes.
 pub(super) fn decode(frame: &Bytes, header: &Header) -> Option<Frame> {
+    if header.format == CONTROL {
+        return Some(empty(frame, header));
+    }
     let (buffer, at) = match header.format {
         SQUEEZED => {
             let plain = squeeze::unfold(&frame[HEADER_BYTES..], FRAME_BYTES_MAX - HEADER_BYTES)?;
@@ -312,6 +345,7 @@ impl Frame {
             encoded,
             entries,
             changes,
+            is_void: false,
         }
     }
 }

@@ -39,6 +39,11 @@ pub(crate) trait Medium: Send {
     /// over any more.
     fn settle(&mut self, frame: &Frame) -> Result<(), AppendError>;
 
+    /// Makes durable here what is settled because it is durable elsewhere.
+    fn sync(&mut self) -> Result<(), AppendError> {
+        Ok(())
+    }
+
     /// What another thread waits with, so that this one can go on meanwhile.
     fn durability(&self) -> Arc<dyn Durability>;
 

@@ -14,6 +14,7 @@ mod frame;
 mod keeper;
 pub(crate) mod local;
 mod medium;
+mod reader;
 mod squeeze;
 mod tail;
 #[cfg(test)]
@@ -30,13 +31,14 @@ pub(crate) use extent::Extent;
 pub(crate) use frame::FRAME_BYTES_MAX;
 pub use frame::Frame;
 pub(crate) use local::segment::segment_name;
-pub(crate) use local::{LocalStorage, make_with};
+pub(crate) use local::{LocalStorage, make_mirror, make_with};
 pub(crate) use local::{Opened, Storage, give_up, identity, make, verify, verify_while};
 
 use frame::Header;
 pub(crate) use keeper::Keeper;
 pub(crate) use medium::LogFigures;
-use medium::{Archive, Durability, Frames, Medium};
+use medium::{Frames, Medium};
+pub(crate) use reader::{LogReader, Syncer};
 use tail::Tail;
 use tideline_base::ids::{HistoryId, Position};
 
@@ -134,8 +136,19 @@ impl Log {
         options: Options,
         covered: Position,
     ) -> Result<(Log, Opened), Error> {
-        let (medium, opened, id, last) = local::open(storage, options, covered)?;
+        let (medium, opened, id, last) = local::open(storage, options, covered, false)?;
         Ok((Log::on(Box::new(medium), id, last, &options), opened))
+    }
+
+    /// The same of the mirror of a log that machines share. It may end before what it once had; the rest is elsewhere.
+    pub(crate) fn open_mirror(
+        storage: Arc<dyn Storage>,
+        options: Options,
+        covered: Position,
+    ) -> Result<(Log, Opened), Error> {
+        let (medium, opened, id, last) = local::open(storage, options, covered, true)?;
+        let medium = Box::new(local::MirrorMedium(medium));
+        Ok((Log::on(medium, id, last, &options), opened))
     }
 
     /// A log whose frames are on `medium`, the last of which is `last`.
@@ -252,6 +265,38 @@ impl Log {
         Ok(self.in_flight.pop_front().expect("it was there"))
     }
 
+    /// Takes the next frame, which is durable elsewhere, into a mirror. After `Full` and `Busy` it may be taken again.
+    /// Only [`Log::sync`] makes it durable here.
+    ///
+    /// # Panics
+    /// If it is not the next one. Who judges frames has seen to it.
+    pub(crate) fn take(&mut self, frame: &Frame) -> Result<(), AppendError> {
+        let is_next = frame.position == self.last.position.next();
+        let is_later = frame.is_void() || frame.term >= self.last.term;
+        assert!(is_next && is_later, "what is mirrored has no holes");
+        if self.is_stopped {
+            return Err(AppendError::Stopped);
+        }
+        let begun = self.medium.begin(frame);
+        let taken = begun.and_then(|()| self.medium.settle(frame));
+        self.stop_after(&taken);
+        taken?;
+        let time = (self.last.commit_ms, self.last.in_ms).max((frame.commit_ms, frame.in_ms));
+        self.last.position = frame.position;
+        (self.last.commit_ms, self.last.in_ms) = time;
+        if !frame.is_void() {
+            (self.last.crc, self.last.term) = (frame.crc, frame.term);
+        }
+        Ok(())
+    }
+
+    /// Makes durable here what was taken.
+    pub(crate) fn sync(&mut self) -> Result<(), AppendError> {
+        let synced = self.medium.sync();
+        self.stop_after(&synced);
+        synced
+    }
+
     fn stop_after(&mut self, outcome: &Result<(), AppendError>) {
         self.is_stopped |= matches!(outcome, Err(AppendError::Unknown(_)));
     }
@@ -291,85 +336,11 @@ impl Log {
 
     /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a frame that is not settled, gets
     /// none, and the next opening treats it as after a crash.
-    pub(crate) fn close(self) -> Result<(), Error> {
-        if self.is_stopped || !self.in_flight.is_empty() {
+    pub(crate) fn close(mut self) -> Result<(), Error> {
+        if self.is_stopped || !self.in_flight.is_empty() || self.medium.sync().is_err() {
             return Ok(());
         }
         self.medium.close(self.last.position)
-    }
-}
-
-/// Waits for frames to become durable, on a thread of its own.
-pub(crate) struct Syncer(Arc<dyn Durability>);
-
-impl Syncer {
-    /// Returns when every frame up to `position` is durable or has failed; [`Log::settle`] says which. Blocks.
-    pub(crate) fn wait(&self, position: Position) {
-        self.0.wait(position);
-    }
-}
-
-/// Reads published frames. Cheap to clone; every thread may have one. Calls may block on the disk.
-#[derive(Clone)]
-pub(crate) struct LogReader {
-    tail: Arc<Mutex<Tail>>,
-    archive: Arc<dyn Archive>,
-}
-
-impl LogReader {
-    /// What the log keeps. May read a file, once.
-    #[must_use]
-    pub(crate) fn figures(&self) -> LogFigures {
-        self.archive.figures()
-    }
-
-    /// The first published frame whose commit time is at or above this; the one behind the last if there is none.
-    pub(crate) fn since(&self, commit_us: u64) -> Result<Position, LogReadError> {
-        let published = lock(&self.tail).published();
-        self.archive.since(commit_us, published)
-    }
-
-    /// The first positions of the pieces that are kept, oldest first, and their bytes.
-    #[must_use]
-    pub(crate) fn pieces(&self) -> Vec<(Position, u64)> {
-        self.archive.pieces()
-    }
-
-    /// The same as [`LogReader::read`] from memory; `None` = the medium has to be read for it.
-    #[must_use]
-    pub(crate) fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
-        lock(&self.tail).read(after, bytes_max)
-    }
-
-    /// Lets go of what is in memory: from now on frames are read from the medium. For a log that has ended, of which a
-    /// few frames would hold the whole chunk that they were made in.
-    pub(crate) fn forget(&self) {
-        lock(&self.tail).forget();
-    }
-
-    /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
-    /// bytes of memory.
-    pub(crate) fn read(
-        &self,
-        after: Position,
-        bytes_max: usize,
-    ) -> Result<Vec<Arc<Frame>>, LogReadError> {
-        if let Some(frames) = self.recent(after, bytes_max) {
-            return Ok(frames);
-        }
-        let published = lock(&self.tail).published();
-        let mut frames = Vec::new();
-        let mut bytes = 0;
-        for frame in self.archive.frames(after, published, false)? {
-            let mut frame = frame?;
-            frame.let_go();
-            bytes += frame.memory();
-            if bytes > bytes_max && !frames.is_empty() {
-                break;
-            }
-            frames.push(Arc::new(frame));
-        }
-        Ok(frames)
     }
 }
 

@@ -37,6 +37,8 @@ pub enum StoreError {
     OutcomeUnknown,
     /// The partition has stopped after a disk failure.
     Unavailable,
+    /// Another node of the cluster writes, or none does now.
+    Moved,
     /// The server is shutting down.
     ShuttingDown,
     /// An error of ours, a panic or a batch that no frame holds: the same will happen again.

@@ -21,6 +21,10 @@ pub enum Fault {
     ReshapeForgets,
     /// The first cut of the process comes too late. Breaks nothing.
     LateCut,
+    /// On a log that machines share: answers "done" when a batch is sent on its way.
+    MemberAnswersEarly,
+    /// On such a log: keeps the rows of a batch that is not in it.
+    MemberKeepsRows,
 }
 
 impl Fault {
@@ -35,6 +39,8 @@ impl Fault {
             "late_tail" => Some(Fault::LateTail),
             "reshape_forgets" => Some(Fault::ReshapeForgets),
             "late_cut" => Some(Fault::LateCut),
+            "member_answers_early" => Some(Fault::MemberAnswersEarly),
+            "member_keeps_rows" => Some(Fault::MemberKeepsRows),
             _ => None,
         })
     }

@@ -6,6 +6,7 @@
 //! disk; a view shows a state between two batches. Must not: know what a row is.
 
 mod backup;
+mod cluster;
 mod commit;
 mod directory;
 mod error;
@@ -44,6 +45,8 @@ pub use backup::{
     RepairStep, RestorePoint, Restored, listed_backups, prune_backups, remove_place, restore,
     restore_fetched, time_text,
 };
+use cluster::{Line, Seating};
+pub use cluster::{MemberHost, MemberOptions, Role, Seat};
 pub use commit::job::Look;
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;
@@ -109,6 +112,8 @@ struct Inner {
     options: Options,
     rules: Arc<dyn Rules>,
     clock: Arc<Clock>,
+    /// Where a member's driver is met.
+    line: Option<Arc<Line>>,
     /// Last, so that the lock outlives the threads.
     directory: Mutex<Directory>,
 }
@@ -125,19 +130,34 @@ impl Partitions {
         rules: Arc<dyn Rules>,
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
-        let mut directory = Directory::open(dir, options.partitions)?;
+        let directory = Directory::open(dir, options.partitions, None)?;
+        cluster::refuse_member(&directory)?;
+        Partitions::begin(directory, options, (rules, clock), None)
+    }
+
+    /// Recovers what is in a directory, or makes it.
+    fn begin(
+        mut directory: Directory,
+        mut options: Options,
+        (rules, clock): (Arc<dyn Rules>, Arc<Clock>),
+        seating: Option<&Seating>,
+    ) -> Result<Partitions, OpenError> {
         let is_new = directory.standing() == Standing::Draft;
-        directory::identity::settle(&mut directory, &options.image, &rules)?;
+        let make_log = |folder: &Path, storage: &LocalStorage| match seating {
+            Some(seating) => seating.make_log(folder, storage),
+            None => directory::identity::make_log(folder, storage),
+        };
+        directory::identity::settle(&mut directory, &options.image, &rules, &make_log)?;
+        let dir = directory.path();
         served::mark(dir)?;
         let seal = Seal::of(dir, is_new)?;
-        let mut options = options;
         if let Some(disk_bytes) = tideline_base::disk::total(dir) {
             options.fit(disk_bytes, directory.ids().len());
         }
         let mut partitions = Vec::new();
         for id in directory.ids() {
             let handed = (Arc::clone(&rules), Arc::clone(&clock));
-            let started = start(id, &directory, &options, handed)?;
+            let started = start(id, &directory, &options, handed, seating)?;
             let at = usize::from(id.0);
             partitions.resize(partitions.len().max(at + 1), None);
             partitions[at] = Some(started);
@@ -166,6 +186,7 @@ impl Partitions {
             options,
             rules,
             clock,
+            line: seating.map(|seating| Arc::clone(seating.line())),
             directory: Mutex::new(directory),
         };
         Ok(Partitions {
@@ -305,7 +326,7 @@ impl Partitions {
     fn start(&self, id: PartitionId) -> Result<Arc<Shared>, OpenError> {
         let inner = &self.inner;
         let handed = (Arc::clone(&inner.rules), Arc::clone(&inner.clock));
-        start(id, &self.directory(), &inner.options, handed)
+        start(id, &self.directory(), &inner.options, handed, None)
     }
 
     fn directory(&self) -> MutexGuard<'_, Directory> {
@@ -323,18 +344,25 @@ fn start(
     directory: &Directory,
     options: &Options,
     handed: (Arc<dyn Rules>, Arc<Clock>),
+    seating: Option<&Seating>,
 ) -> Result<Arc<Shared>, OpenError> {
     let (log_folder, image) = (directory.log(id), directory.image(id));
     let storage = LocalStorage::new(&log_folder)
         .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
     let open_log = |covered| {
-        let (log, opened) = Log::open(Arc::new(storage), options.log, covered)?;
+        let open = match seating {
+            Some(_) => Log::open_mirror,
+            None => Log::open,
+        };
+        let (log, opened) = open(Arc::new(storage), options.log, covered)?;
         if let Some(cut) = &opened.cut {
             tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
         }
         Ok(log)
     };
-    let started = commit::recovery::start(id, open_log, &image, options, handed);
+    let member = seating.map(|seating| seating.member(&directory.folder(id)));
+    let member = member.transpose()?;
+    let started = commit::recovery::start(id, open_log, (&image, member), options, handed);
     started.map_err(|error| error.within(&directory.folder(id)))
 }
 

@@ -86,10 +86,11 @@ impl Partitions {
         F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
     {
         let (partition, reads) = (self.at(at), Arc::clone(reads));
+        let line = self.inner.line.clone();
         async move {
             let partition = partition.ok_or_else(|| ended(at))?;
             let done = reads.run_asked(move |is_asked| {
-                let mut view = partition.view()?;
+                let mut view = Partitions::proven(&partition, line.as_deref())?;
                 if tideline_base::faults::is_named("show_unsynced") {
                     view = view.ahead();
                 }

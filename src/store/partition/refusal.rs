@@ -36,6 +36,9 @@ impl From<StoreError> for Error {
             StoreError::StorageFull => Error::StorageFull,
             StoreError::OutcomeUnknown => Error::OutcomeUnknown,
             StoreError::Unavailable => Error::Unavailable("the partition has stopped".to_owned()),
+            StoreError::Moved => {
+                Error::Unavailable("another node of the cluster writes".to_owned())
+            }
             StoreError::ShuttingDown => Error::ShuttingDown,
             StoreError::Internal => Error::Internal,
         }

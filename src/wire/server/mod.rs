@@ -54,6 +54,26 @@ pub struct StatusNow {
     pub notices: Vec<Notice>,
     /// What there is on the disk.
     pub storage: Storage,
+    /// Its part in a cluster; absent = it is alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterNow>,
+}
+
+/// A node's part in a cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "server_cluster")]
+pub struct ClusterNow {
+    /// The cluster's name.
+    pub name: String,
+    /// The node's.
+    pub node: String,
+    /// The node that owns the log, as far as this one knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The term of its claim.
+    pub term: u64,
+    /// Frames that are in the log and not applied here.
+    pub lag: u64,
 }
 
 /// Whoever asks, as the server sees them.

@@ -32,6 +32,7 @@ impl World {
             read_proof: proof,
             read_lease_ms: at.lease_ms,
             is_automatic,
+            claims_again: false,
             owner_silence_ms,
             attest_frames: 64,
             attest_ms: 2_000,

@@ -14,6 +14,7 @@ pub(super) mod webhook;
 
 use std::sync::Arc;
 
+use super::super::cluster::Cluster;
 use super::{Caller, Shared, Work};
 use crate::health::{Past, STEP_MS};
 use tideline_base::faults;
@@ -43,8 +44,20 @@ pub(super) fn status(shared: &Arc<Shared>, caller: &Caller) -> Work {
             you,
             notices: look.notices.clone(),
             storage: look.storage,
+            cluster: shared.options.cluster.as_deref().map(cluster),
         })))
     }))
+}
+
+fn cluster(cluster: &dyn Cluster) -> server::ClusterNow {
+    let status = cluster.status();
+    server::ClusterNow {
+        name: status.cluster,
+        node: status.node,
+        owner: status.owner,
+        term: status.term,
+        lag: status.known - status.applied,
+    }
 }
 
 pub(super) fn history(shared: &Arc<Shared>, request: &server::History) -> Work {

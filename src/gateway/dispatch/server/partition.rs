@@ -49,9 +49,17 @@ fn begin(
     asked: Asked,
     reply: fn(partition::Begun) -> Reply,
 ) -> Work {
-    let begun = back_end(caller).and_then(|()| shared.reshaper.begin(asked).map_err(refusal));
+    let alone = match shared.options.cluster {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(Reason::Forbidden).saying(OF_CLUSTER)),
+    };
+    let begun = back_end(caller).and(alone);
+    let begun = begun.and_then(|()| shared.reshaper.begin(asked).map_err(refusal));
     Work::Now(begun.map(|()| reply(partition::Begun {})))
 }
+
+const OF_CLUSTER: &str =
+    "the partition of a cluster is not split: it stays as `tideline cluster create` made it";
 
 fn id(number: u16) -> PartitionId {
     PartitionId(number)

@@ -247,7 +247,9 @@ pub(in super::super) fn refusal(error: CredentialError) -> Failure {
         StoredError::Store(StoreError::Busy) => Reason::Busy.into(),
         StoredError::Store(StoreError::StorageFull) => Reason::StorageFull.into(),
         StoredError::Store(StoreError::OutcomeUnknown) => Reason::OutcomeUnknown.into(),
-        StoredError::Store(StoreError::Unavailable) => Reason::Unavailable.into(),
+        StoredError::Store(StoreError::Unavailable | StoreError::Moved) => {
+            Reason::Unavailable.into()
+        }
         StoredError::Store(StoreError::ShuttingDown) => Reason::ShuttingDown.into(),
         other => {
             tracing::error!(error = %other, "keys or revocations can't be stored");

@@ -5,6 +5,7 @@
 //! nobody knows what a failed sync left (`Log` sees to it). Must not: judge what a frame holds.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use super::super::error::AppendError;
@@ -33,6 +34,8 @@ pub(in crate::log) struct LocalMedium {
     /// The last settled frame.
     settled: Position,
     unsynced: Arc<Mutex<Option<Unsynced>>>,
+    /// Of a mirror: frames were written since the last sync.
+    is_dirty: bool,
 }
 
 /// Where a log is appended to.
@@ -84,12 +87,7 @@ impl Medium for LocalMedium {
         if self.offset > 0 && self.offset + bytes.len() as u64 > self.segment_bytes {
             self.begin_segment(frame.position)?;
         }
-        if self.offset == 0 {
-            self.note_segment()?;
-        }
-        self.put(bytes, frame.position)?;
-        let end = self.offset + bytes.len() as u64;
-        self.segment.set_bytes(end.max(self.segment.bytes()));
+        self.write(frame, true)?;
         *lock(&self.unsynced) = Some(Unsynced {
             position: frame.position,
             file: self.file.clone(),
@@ -105,14 +103,7 @@ impl Medium for LocalMedium {
         outcome
             .expect("it was waited for")
             .map_err(AppendError::Unknown)?;
-        self.segment
-            .note(frame.position, self.offset, frame.commit_us());
-        self.offset += frame.bytes() as u64;
-        self.settled = frame.position;
-        let frames = frame.position.0 - self.segment.first.0 + 1;
-        if self.offset > self.segment_bytes / 2 && self.offset / frames < ZEROS_PAY_BYTES {
-            self.files.segments.want_spare();
-        }
+        self.pass(frame);
         Ok(())
     }
 
@@ -147,11 +138,61 @@ impl LocalMedium {
             segment_bytes,
             settled,
             unsynced: Arc::default(),
+            is_dirty: false,
         }
     }
 
-    /// Goes on in a new segment. All before it is synced: frames are written one at a time.
+    /// Writes the next frame of a mirror. The walk of a segment begins with no void frame.
+    pub(super) fn mirror(&mut self, frame: &Frame) -> Result<(), AppendError> {
+        let is_full = self.offset + frame.encoded().len() as u64 > self.segment_bytes;
+        if self.offset > 0 && is_full && !frame.is_void() {
+            self.begin_segment(frame.position)?;
+        }
+        self.write(frame, !frame.is_void())?;
+        self.is_dirty = true;
+        self.pass(frame);
+        Ok(())
+    }
+
+    /// Syncs what was written of a mirror.
+    pub(super) fn sync_mirror(&mut self) -> Result<(), AppendError> {
+        if self.is_dirty {
+            sync(self.file.as_ref()).map_err(AppendError::Unknown)?;
+            self.is_dirty = false;
+            self.files.synced.store(self.settled.0, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Writes a frame where the next one goes.
+    fn write(&mut self, frame: &Frame, may_begin: bool) -> Result<(), AppendError> {
+        let bytes = frame.encoded();
+        if self.offset == 0 {
+            self.note_segment()?;
+        }
+        self.put(bytes, may_begin.then_some(frame.position))?;
+        let end = self.offset + bytes.len() as u64;
+        self.segment.set_bytes(end.max(self.segment.bytes()));
+        Ok(())
+    }
+
+    /// Goes on behind a frame.
+    fn pass(&mut self, frame: &Frame) {
+        if !frame.is_void() {
+            self.segment
+                .note(frame.position, self.offset, frame.commit_us());
+        }
+        self.offset += frame.bytes() as u64;
+        self.settled = frame.position;
+        let frames = frame.position.0 - self.segment.first.0 + 1;
+        if self.offset > self.segment_bytes / 2 && self.offset / frames < ZEROS_PAY_BYTES {
+            self.files.segments.want_spare();
+        }
+    }
+
+    /// Goes on in a new segment. All before it is synced: frames are written one at a time, or in a mirror.
     fn begin_segment(&mut self, first: Position) -> Result<(), AppendError> {
+        self.sync_mirror()?;
         match self.files.segments.begin(first) {
             Ok((segment, file)) => {
                 self.segment = segment;
@@ -185,15 +226,16 @@ impl LocalMedium {
     }
 
     /// Writes a frame at the end of the active segment. If that can't grow any more, a spare may have room.
-    fn put(&mut self, bytes: &[u8], position: Position) -> Result<(), AppendError> {
+    fn put(&mut self, bytes: &[u8], may_begin: Option<Position>) -> Result<(), AppendError> {
         let Err(error) = self.file.write_at(bytes, self.offset) else {
             return Ok(());
         };
         let failed = self.write_failed(error);
         let is_full = matches!(failed, AppendError::Full(_));
-        if !is_full || !self.files.segments.has_spare() {
+        let Some(position) = may_begin.filter(|_| is_full && self.files.segments.has_spare())
+        else {
             return Err(failed);
-        }
+        };
         self.begin_segment(position)?;
         self.note_segment()?;
         let written = self.file.write_at(bytes, self.offset);

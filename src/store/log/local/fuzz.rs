@@ -33,7 +33,7 @@ fn segment(input: &[u8]) {
     let segment = Arc::new(Segment::opened(first.position, file));
     let nowhere = LocalStorage::read_only(".").expect("there is a directory");
     let mut read = 0;
-    let end = scan(&nowhere, first.log, &[segment], &mut |found| {
+    let end = scan(&nowhere, first.log, &[segment], false, &mut |found| {
         assert_eq!(found.frame.encoded(), &bytes[read..][..found.bytes.len()]);
         read += found.bytes.len();
         let frame = found.frame;

@@ -8,6 +8,8 @@
 mod append;
 #[cfg(feature = "faults")]
 pub(crate) mod fuzz;
+mod make;
+mod mirror;
 mod open;
 mod prepare;
 mod replay;
@@ -18,15 +20,17 @@ pub(super) mod state;
 mod storage;
 mod verify;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub(crate) use open::make_with;
-pub(crate) use open::{Opened, identity, make};
+pub(crate) use make::{identity, make, make_mirror, make_with};
+pub(crate) use open::Opened;
 pub(crate) use prepare::give_up;
 pub(crate) use storage::LocalStorage;
 pub(crate) use storage::Storage;
 pub(crate) use verify::{verify, verify_while};
 
+pub(super) use mirror::MirrorMedium;
 pub(super) use open::open;
 pub(super) use storage::File;
 
@@ -43,6 +47,8 @@ pub(super) struct Files {
     log: HistoryId,
     segments: Segments,
     state: Mutex<StateFile>,
+    /// Of a mirror, whose frames are synced together: up to here they are. Of others all that is published is.
+    synced: AtomicU64,
 }
 
 impl Archive for Arc<Files> {
@@ -95,7 +101,8 @@ impl Archive for Arc<Files> {
     }
 
     fn note(&self, published: Position) -> Result<(), Error> {
-        let noted = lock(&self.state).note_position(published);
+        let synced = Position(self.synced.load(Ordering::Acquire));
+        let noted = lock(&self.state).note_position(published.min(synced));
         noted.map_err(|e| Error::io(state::NAME, e))
     }
 }

@@ -4,12 +4,13 @@
 //! away; nothing that was ever synced is cut. Must not: touch anything before it knows that the log may be opened.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
 use super::super::error::Error;
-use super::super::frame::{Frame, HEADER_BYTES};
+use super::super::frame::HEADER_BYTES;
 use super::Files;
 use super::append::{LocalMedium, LogEnd};
 use super::scan::{End, Found, scan};
@@ -53,11 +54,12 @@ type Open = (LocalMedium, Opened, HistoryId, Last);
 /// A frame to be written again: its file, its place, its bytes.
 type Rewrite = (Arc<Segment>, u64, Bytes);
 
-/// See [`crate::log::Log::open`].
+/// See [`crate::log::Log::open`]. A mirror's end may be torn anywhere above what the image covers.
 pub(in crate::log) fn open(
     storage: Arc<dyn Storage>,
     options: Options,
     covered: Position,
+    is_mirror: bool,
 ) -> Result<Open, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     let (segments, spares) = sort(&names);
@@ -73,10 +75,14 @@ pub(in crate::log) fn open(
     refuse_if_newest_is_missing(&segments, state.newest)?;
     let from = first_to_scan(&segments, covered)?;
 
-    let (end, last, rewrites) = scan_from(storage.as_ref(), state.log, &segments[from..])?;
+    let (end, last, rewrites) =
+        scan_from(storage.as_ref(), state.log, &segments[from..], is_mirror)?;
     let active = segments.last().expect("scan has seen it").clone();
     let last = settle_last(last, &active)?;
-    let needed = covered.max(state.position);
+    let needed = match is_mirror {
+        true => covered,
+        false => covered.max(state.position),
+    };
     refuse_if_short(&active, &end, last.position, needed)?;
 
     let clean = created || (state.clean && state.position == last.position);
@@ -121,54 +127,10 @@ pub(in crate::log) fn open(
         log: state.log,
         segments: Segments::new(storage, limits, segments, spares, has_room),
         state: Mutex::new(state_file),
+        synced: AtomicU64::new(if is_mirror { last.position.0 } else { u64::MAX }),
     });
     let medium = LocalMedium::new(files, end, options.segment_bytes);
     Ok((medium, opened, state.log, last))
-}
-
-/// Makes a log in an empty directory, also where an earlier attempt was interrupted. Gives its ID, once it is on disk.
-pub(crate) fn make(storage: &dyn Storage) -> Result<HistoryId, Error> {
-    let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    if let Some(mut state) = StateFile::read(storage, &names)? {
-        // What was read may be in memory only: the attempt was killed before its sync.
-        state.make_durable()?;
-        storage.sync_dir().map_err(|e| Error::io("directory", e))?;
-        return Ok(state.state().log);
-    }
-    refuse_if_used(storage, &sort(&names).0, Position::ZERO)?;
-    Ok(create(storage, &names)?.0.state().log)
-}
-
-/// Makes a log in an empty directory whose first frame is `first(its ID)`, which may have any position. Until it
-/// returns there is no log that can be opened.
-pub(crate) fn make_with(
-    storage: &dyn Storage,
-    first: impl FnOnce(HistoryId) -> Frame,
-) -> Result<HistoryId, Error> {
-    let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    refuse_if_used(storage, &sort(&names).0, Position::ZERO)?;
-    let id = HistoryId::random();
-    let frame = first(id);
-    let segment = create_segment(storage, &names, frame.position)?;
-    let io = |e| Error::io(&segment.name, e);
-    let file = segment.file(storage).map_err(io)?;
-    file.write_at(frame.encoded(), 0).map_err(io)?;
-    file.sync_data().map_err(io)?;
-    StateFile::create(storage, id, frame.position, frame.position)?;
-    Ok(id)
-}
-
-/// The ID of a log that must be there. Writes nothing.
-pub(crate) fn identity(storage: &dyn Storage) -> Result<HistoryId, Error> {
-    let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    match StateFile::read(storage, &names)? {
-        Some(state) => Ok(state.state().log),
-        None => Err(Error::Damaged {
-            file: super::state::NAME.to_owned(),
-            offset: 0,
-            what: "it is missing or holds no valid slot",
-        }),
-    }
 }
 
 /// The end, the last frame, and the last two to be written again.
@@ -178,19 +140,25 @@ fn scan_from(
     storage: &dyn Storage,
     log: HistoryId,
     segments: &[Arc<Segment>],
+    is_mirror: bool,
 ) -> Result<Scanned, Error> {
     let mut last: Option<Last> = None;
     let mut rewrites = VecDeque::with_capacity(3);
-    let end = scan(storage, log, segments, &mut |found: Found<'_>| {
+    let end = scan(storage, log, segments, is_mirror, &mut |found: Found<
+        '_,
+    >| {
         // Time does not fall, whatever an older program wrote.
         let time = last.map_or((0, 0), |last| (last.commit_ms, last.in_ms));
         let (commit_ms, in_ms) = time.max((found.frame.commit_ms, found.frame.in_ms));
+        let header = &found.header;
+        // The chain goes around a void frame, of an earlier term.
+        let void = last.filter(|_| found.frame.is_void());
         last = Some(Last {
-            position: found.frame.position,
-            crc: found.header.crc,
+            position: header.position,
+            crc: void.map_or(header.crc, |last| last.crc),
             commit_ms,
             in_ms,
-            term: found.frame.term,
+            term: void.map_or(header.term, |last| last.term),
         });
         rewrites.push_back((found.segment.clone(), found.offset, found.bytes));
         if rewrites.len() > 2 {
@@ -202,7 +170,7 @@ fn scan_from(
 }
 
 /// Segments in order, and spares.
-fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
+pub(super) fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
     let segments = segment_firsts(names)
         .into_iter()
         .map(|first| Arc::new(Segment::closed(first)));
@@ -212,7 +180,7 @@ fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
 
 /// Without a valid state file there may only be what a crash in `create` leaves: nothing, or the first segment without
 /// a frame.
-fn refuse_if_used(
+pub(super) fn refuse_if_used(
     storage: &dyn Storage,
     segments: &[Arc<Segment>],
     covered: Position,
@@ -255,14 +223,17 @@ pub(super) fn refuse_if_newest_is_missing(
 }
 
 /// Makes the first segment durable, then the state file: once that is there, so is the segment.
-fn create(storage: &dyn Storage, names: &[String]) -> Result<(StateFile, Arc<Segment>), Error> {
+pub(super) fn create(
+    storage: &dyn Storage,
+    names: &[String],
+) -> Result<(StateFile, Arc<Segment>), Error> {
     let first = Position(1);
     let segment = create_segment(storage, names, first)?;
     let state = StateFile::create(storage, HistoryId::random(), Position::ZERO, first)?;
     Ok((state, segment))
 }
 
-fn create_segment(
+pub(super) fn create_segment(
     storage: &dyn Storage,
     names: &[String],
     first: Position,

@@ -70,13 +70,16 @@ impl Replay {
                 self.enter_next()?;
                 continue;
             };
+            let is_void = self.chain.is_void(&header);
             self.chain.advance(&header);
-            self.segment
-                .note(header.position, self.offset, header.commit_us());
+            if !is_void {
+                self.segment
+                    .note(header.position, self.offset, header.commit_us());
+            }
             let offset = self.offset;
             self.offset += bytes.len() as u64;
             if header.position > self.after {
-                let frame = frame::decode(&bytes, &header);
+                let frame = frame::decode_as(&bytes, &header, is_void);
                 return frame
                     .map(Some)
                     .ok_or_else(|| damaged(&self.segment, offset));

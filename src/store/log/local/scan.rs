@@ -22,8 +22,16 @@ pub(super) const SCAN_BLOCK_BYTES: usize = 1024 * 1024;
 pub(super) struct Chain {
     log: HistoryId,
     next: Position,
-    /// CRC of the last frame and whether it was sparse; `None` before the first.
-    last: Option<(u32, bool)>,
+    /// The last frame that is not void; `None` before the first, which is none.
+    last: Option<Before>,
+}
+
+/// What the next frame is compared with.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    crc: u32,
+    is_sparse: bool,
+    term: u64,
 }
 
 impl Chain {
@@ -50,13 +58,26 @@ impl Chain {
         if header.sparse || self.after_sparse() {
             return header.position >= self.next;
         }
-        header.position == self.next && self.last.is_none_or(|(crc, _)| crc == header.previous_crc)
+        let is_chained = |last: Before| last.crc == header.previous_crc;
+        header.position == self.next && (self.is_void(header) || self.last.is_none_or(is_chained))
+    }
+
+    /// Whether the next frame is of a term that was over when it came: it counts as a position, and the chain goes
+    /// around it. There are none but in a log that machines share.
+    pub(super) fn is_void(&self, header: &Header) -> bool {
+        self.last.is_some_and(|last| header.term < last.term)
     }
 
     /// Moves past a frame that follows.
     pub(super) fn advance(&mut self, header: &Header) {
         self.next = header.position.next();
-        self.last = Some((header.crc, header.sparse));
+        if !self.is_void(header) {
+            self.last = Some(Before {
+                crc: header.crc,
+                is_sparse: header.sparse,
+                term: header.term,
+            });
+        }
     }
 
     /// Moves on to a segment that begins with `first`; `false` if frames are missing before it.
@@ -68,7 +89,7 @@ impl Chain {
     }
 
     fn after_sparse(&self) -> bool {
-        self.last.is_some_and(|(_, sparse)| sparse)
+        self.last.is_some_and(|last| last.is_sparse)
     }
 }
 
@@ -90,11 +111,13 @@ pub(super) struct Found<'a> {
     pub(super) frame: Frame,
 }
 
-/// Walks every frame of `segments`, which must not be empty, in order. The first error of `found` ends it.
+/// Walks every frame of `segments`, which must not be empty, in order; the first error of `found` ends it. Of a mirror,
+/// frames at the end may have been synced or not in any order: they are elsewhere, too.
 pub(super) fn scan(
     storage: &dyn Storage,
     log: HistoryId,
     segments: &[Arc<Segment>],
+    is_mirror: bool,
     found: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,
 ) -> Result<End, Error> {
     let mut chain = Chain::new(log, segments[0].first);
@@ -109,7 +132,7 @@ pub(super) fn scan(
         let mut cursor = FrameCursor::new(file.clone(), SCAN_BLOCK_BYTES);
         let offset = scan_segment(&mut cursor, segment, &mut chain, found)?;
         let Some(next) = rest.peek() else {
-            let torn_bytes = judge_rest(&mut cursor, segment, offset, &chain)?;
+            let torn_bytes = judge_rest(&mut cursor, segment, offset, (&chain, is_mirror))?;
             return Ok(End { offset, torn_bytes });
         };
         // A segment is begun only after all before it is synced: whatever lacks here was there once.
@@ -146,9 +169,13 @@ fn scan_segment(
         let Some((header, bytes)) = at.filter(|(header, _)| chain.follows(header)) else {
             return Ok(offset);
         };
-        let frame = frame::decode(&bytes, &header)
+        let is_void = chain.is_void(&header);
+        let frame = frame::decode_as(&bytes, &header, is_void)
             .ok_or_else(|| damaged(segment, offset, "the frame's payload can't be decoded"))?;
-        segment.note(header.position, offset, header.commit_us());
+        // A walk begins with no void frame: it would take it for one that is not.
+        if !is_void {
+            segment.note(header.position, offset, header.commit_us());
+        }
         chain.advance(&header);
         let length = bytes.len() as u64;
         found(Found {
@@ -167,7 +194,7 @@ fn judge_rest(
     cursor: &mut FrameCursor,
     segment: &Segment,
     end: u64,
-    chain: &Chain,
+    (chain, is_mirror): (&Chain, bool),
 ) -> Result<u64, Error> {
     let io = |e| Error::io(&segment.name, e);
     let lost = chain.next();
@@ -201,7 +228,7 @@ fn judge_rest(
             let Some((header, _)) = cursor.frame_at(offset).map_err(io)? else {
                 continue;
             };
-            if header.position > lost && header.synced_through >= lost {
+            if header.position > lost && header.synced_through >= lost && !is_mirror {
                 return Err(damaged(
                     segment,
                     end,

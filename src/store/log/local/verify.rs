@@ -84,7 +84,7 @@ pub(crate) fn verify_while(
         clean: false,
         torn: None,
     };
-    let end = scan(storage, state.log, &segments, &mut |found| {
+    let end = scan(storage, state.log, &segments, false, &mut |found| {
         if report.frames == 0 {
             report.first = found.frame.position;
         }

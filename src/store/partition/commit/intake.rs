@@ -45,6 +45,11 @@ impl Intake {
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, open);
     }
 
+    /// Whether it was closed for good.
+    pub(in super::super) fn is_closed(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == CLOSED
+    }
+
     /// Closes it for good; `false` if it was.
     pub(in super::super) fn close(&self) -> bool {
         self.0.swap(CLOSED, Ordering::SeqCst) != CLOSED

@@ -5,6 +5,7 @@
 //! know what a row is.
 
 pub(super) mod disk_reserve;
+mod filling;
 pub(super) mod flush_lag;
 pub(super) mod in_flight;
 pub(super) mod intake;

@@ -151,6 +151,11 @@ impl Queue {
         let _ = self.sender.try_send(Queued::Tick);
     }
 
+    /// Whether nothing more is let in.
+    pub(in super::super) fn is_closed(&self) -> bool {
+        self.intake.is_closed()
+    }
+
     /// Asks the writer to freeze its memtable after what has queued. A full queue is not waited for.
     pub(in super::super) fn rotate_soon(&self) {
         let _ = self.sender.try_send(Queued::Rotate);

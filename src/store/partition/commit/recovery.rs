@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use super::super::cluster::Member;
 use super::super::follow::hold::Hold;
 use super::super::memory::flusher;
 use super::super::memory::flusher::Flusher;
@@ -29,7 +30,7 @@ use super::writer::Writer;
 use crate::image;
 use crate::image::Image;
 use crate::log;
-use crate::log::Log;
+use crate::log::{Frame, Log};
 use tideline_base::clock::{CLOCK_JUMP_MS, Clock};
 use tideline_base::ids::{PartitionId, Position};
 
@@ -38,14 +39,21 @@ use tideline_base::ids::{PartitionId, Position};
 pub(in super::super) fn start(
     id: PartitionId,
     open_log: impl FnOnce(Position) -> Result<Log, log::Error>,
-    image_folder: &Path,
+    (image_folder, mut member): (&Path, Option<Member>),
     options: &Options,
     (rules, clock): (Arc<dyn Rules>, Arc<Clock>),
 ) -> Result<Arc<Shared>, OpenError> {
     let image = Image::open(image_folder, options.image.clone(), Arc::clone(&rules))?;
     let log = open_log(image.covered())?;
     warn_of_the_future(id, log.commit_ms(0), clock.now_ms());
-    let (memtables, position) = replay(&log, &image, options, (&*rules, &clock))?;
+    let mut check = |frame: &Frame| match &mut member {
+        Some(member) => member.replay(frame),
+        None => Ok(()),
+    };
+    let (memtables, position) = replay(&log, &image, options, (&*rules, &clock), &mut check)?;
+    if let Some(member) = &member {
+        member.begins(position)?;
+    }
     let memtable = Arc::clone(&memtables[0]);
     let (covered, reserve_bytes) = (image.covered(), options.reserve_bytes);
     tracing::info!(partition = %id, %position, %covered, reserve_bytes, "partition is open");
@@ -110,6 +118,7 @@ pub(in super::super) fn start(
         purpose: Purpose::Adds,
         flusher: wake,
         flushing,
+        member: member.map(Box::new),
     };
     let handle = Builder::new()
         .name(format!("writer-{id}"))
@@ -147,6 +156,7 @@ fn replay(
     image: &Image,
     options: &Options,
     (rules, clock): (&dyn Rules, &Clock),
+    check: &mut dyn FnMut(&Frame) -> Result<(), OpenError>,
 ) -> Result<(Vec<Arc<Memtable>>, Position), OpenError> {
     let mut position = image.covered();
     let rows = options.memtable_rows_expected();
@@ -154,6 +164,7 @@ fn replay(
     let mut frozen = Vec::new();
     for frame in log.replay(position)? {
         let frame = frame?;
+        check(&frame)?;
         memtable.insert(&frame, rules);
         position = frame.position;
         if memtable.bytes() >= options.memtable_bytes {

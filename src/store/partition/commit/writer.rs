@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
+use super::super::cluster::Member;
 use super::super::memory::flusher::Work;
 use super::super::memory::memtable::Memtable;
 use super::super::shared::Shared;
-use super::super::{Options, Purpose, Rules, StoreError};
+use super::super::{Options, Rules, StoreError};
 use super::flush_lag::FlushLag;
 use super::in_flight::{InFlight, failed};
 use super::job::{Job, Outcome, closures_of};
 use super::pending::Pending;
 use super::queue::Queued;
-use super::txn::Txn;
 use crate::log::{AppendError, Frame, Log};
 use tideline_base::clock::Clock;
 use tideline_base::faults::is_named;
@@ -49,10 +49,15 @@ pub(in super::super) struct Writer {
     pub(in super::super) purpose: Purpose,
     pub(in super::super) flusher: SyncSender<Work>,
     pub(in super::super) flushing: JoinHandle<()>,
+    /// Its part in a log that machines share.
+    pub(in super::super) member: Option<Box<Member>>,
 }
 
 impl Writer {
     pub(in super::super) fn run(mut self) {
+        if let Some(member) = self.member.take() {
+            return self.run_member(*member);
+        }
         while let Some(first) = self.next() {
             match first {
                 Queued::Tick => self.upkeep(),
@@ -64,6 +69,11 @@ impl Writer {
             }
         }
         self.settle_all();
+        self.end();
+    }
+
+    /// Refuses what is still queued, flushes, and ends.
+    pub(in super::super) fn end(mut self) {
         self.refuse_the_rest();
         self.finish();
     }
@@ -112,63 +122,16 @@ impl Writer {
                 self.answer(Err(error));
             }
         }
-        if self.is_rotating
-            || self.memtable.bytes() >= self.options.memtable_bytes
-            || self.memtable.log_bytes() >= self.options.memtable_log_bytes()
-        {
+        if self.is_full() {
             self.rotate();
         }
     }
 
-    /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers. Jobs
-    /// see the batch that is still being synced: if its sync fails, theirs is never written.
-    fn fill(&mut self, first: Queued) {
-        let started = Instant::now();
-        self.pending
-            .begin(self.position.next(), self.clock.now_ms());
-        let base = self.shared.writers_view(self.position);
-        let mut next = Some(first);
-        let (mut freed, mut closures) = (0, 0);
-        self.purpose = Purpose::Adds;
-        while let Some(queued) = next.take() {
-            match queued {
-                Queued::Job {
-                    purpose,
-                    bytes,
-                    mut job,
-                } => {
-                    self.purpose = self.purpose.max(purpose);
-                    freed += bytes;
-                    closures += job.closures();
-                    self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
-                    self.answers.push(job);
-                }
-                // It has left the queue already.
-                Queued::Rest(mut job) => {
-                    self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
-                    self.answers.push(job);
-                }
-                // Due soon again, and a batch is no place for it.
-                Queued::Tick => {}
-                Queued::Rotate => {
-                    self.is_rotating = true;
-                    break;
-                }
-                Queued::Close => {
-                    self.is_closing = true;
-                    break;
-                }
-            }
-            if closures < self.options.batch_jobs_max
-                && self.rest.is_none()
-                && !self.pending.is_full()
-            {
-                next = self.jobs.try_recv().ok();
-            }
-        }
-        self.shared.queue.left(closures, freed);
-        let took = started.elapsed().as_secs_f64();
-        self.shared.metrics.commit.fill_seconds.record(took);
+    /// Whether the active memtable is to be frozen.
+    pub(in super::super) fn is_full(&self) -> bool {
+        self.is_rotating
+            || self.memtable.bytes() >= self.options.memtable_bytes
+            || self.memtable.log_bytes() >= self.options.memtable_log_bytes()
     }
 
     /// Writes the batch as one frame. `None` = there is nothing to write.
@@ -282,7 +245,7 @@ impl Writer {
         }
     }
 
-    fn answer(&mut self, outcome: Outcome) {
+    pub(in super::super) fn answer(&mut self, outcome: Outcome) {
         for job in self.answers.drain(..) {
             job.answer(outcome);
         }
@@ -299,7 +262,7 @@ impl Writer {
     }
 
     /// Waits before each batch while flush, compaction, or a split or merge are behind: longer the further they are.
-    fn slow_down(&mut self) {
+    pub(in super::super) fn slow_down(&mut self) {
         let mut waited = 0;
         // Asked again at each step: the wait ends as soon as they have caught up.
         while let FlushLag::Slow(steps) = self.shared.flush_lag.get()
@@ -315,7 +278,7 @@ impl Writer {
     }
 
     /// Freezes the active memtable and begins a new one.
-    fn rotate(&mut self) {
+    pub(in super::super) fn rotate(&mut self) {
         self.is_rotating = false;
         // What is flushed must be on disk: the image never runs ahead of the log.
         if !is_named("flushed_unsynced") {
@@ -341,14 +304,19 @@ impl Writer {
 
     /// What is due from time to time: an old memtable is frozen, and memory for much writing is given back.
     fn upkeep(&mut self) {
+        if self.is_old() {
+            self.rotate();
+        }
+    }
+
+    /// Whether the memtable is to be frozen for its age. Gives memory back on the way.
+    pub(in super::super) fn is_old(&mut self) -> bool {
         // Also if the clock was set back.
         let age_ms = self.clock.now_ms().abs_diff(self.memtable.created_ms());
         if age_ms >= SLOW_MEMTABLE_MS {
             self.pending.draft.forget_memory();
         }
-        if age_ms >= self.options.memtable_age_ms {
-            self.rotate();
-        }
+        age_ms >= self.options.memtable_age_ms
     }
 
     fn refuse_the_rest(&mut self) {

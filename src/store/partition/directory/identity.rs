@@ -17,12 +17,22 @@ use crate::log;
 use crate::log::LocalStorage;
 use tideline_base::ids::{HistoryId, PartitionId};
 
+/// Makes the log of a new partition, which has this folder; gives the log's ID.
+pub(in super::super) type MakeLog<'a> =
+    dyn Fn(&Path, &LocalStorage) -> Result<HistoryId, OpenError> + 'a;
+
+/// A log of its own.
+pub(in super::super) fn make_log(_: &Path, storage: &LocalStorage) -> Result<HistoryId, OpenError> {
+    Ok(log::make(storage)?)
+}
+
 /// Makes the partitions of a new directory, marks those of one that was made before there were marks, and checks those
 /// of any other.
 pub(in super::super) fn settle(
     directory: &mut Directory,
     options: &ImageOptions,
     rules: &Arc<dyn Rules>,
+    make_log: &MakeLog<'_>,
 ) -> Result<(), OpenError> {
     let is_new = directory.standing() == Standing::Draft;
     if !is_new {
@@ -47,10 +57,10 @@ pub(in super::super) fn settle(
         let storage = LocalStorage::new(&log_folder)
             .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
         let log = match is_new {
-            true => log::make(&storage),
-            false => log::identity(&storage),
+            true => make_log(&directory.folder(id), &storage),
+            false => log::identity(&storage).map_err(OpenError::from),
         };
-        let log = log.map_err(|error| OpenError::from(error).within(&log_folder))?;
+        let log = log.map_err(|error| error.within(&log_folder))?;
         let image = Image::open(&image_folder, options.clone(), Arc::clone(rules))
             .map_err(|error| OpenError::from(error).within(&image_folder))?;
         match mark_fits(directory, id, &image, log)? {
@@ -217,8 +227,8 @@ mod tests {
 
     fn serve(path: &Path, partitions: u16) -> Result<Directory, OpenError> {
         let rules: Arc<dyn Rules> = Arc::new(ToyRules);
-        let mut directory = Directory::open(path, partitions)?;
-        settle(&mut directory, &ImageOptions::default(), &rules)?;
+        let mut directory = Directory::open(path, partitions, None)?;
+        settle(&mut directory, &ImageOptions::default(), &rules, &make_log)?;
         Ok(directory)
     }
 
@@ -236,7 +246,7 @@ mod tests {
         );
         fs::create_dir(path).unwrap();
         fs::write(path.join("directory.toml"), manifest).unwrap();
-        let directory = Directory::open(path, 0).unwrap();
+        let directory = Directory::open(path, 0, None).unwrap();
         for id in directory.ids() {
             log::make(&LocalStorage::new(directory.log(id)).unwrap()).unwrap();
             let folder = directory.image(id);

@@ -28,7 +28,7 @@ use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest, RESTORE_STAGING}
 use map::{Map, Origin};
 use network::refuse_network;
 use seal::{KEY, KEY_PART};
-use tideline_base::ids::PartitionId;
+use tideline_base::ids::{HistoryId, PartitionId};
 
 /// An open data directory. The lock lasts as long as this value.
 pub(super) struct Directory {
@@ -52,8 +52,13 @@ pub(super) enum Standing {
 
 impl Directory {
     /// Opens `path` to serve it. If there is nothing yet it becomes the draft of a directory with `partitions`
-    /// partitions; 0 = one. Other users of the machine may not look into what it makes.
-    pub(super) fn open(path: &Path, partitions: u16) -> Result<Directory, OpenError> {
+    /// partitions; 0 = one; and of this history, if one is named. Other users of the machine may not look into what it
+    /// makes.
+    pub(super) fn open(
+        path: &Path,
+        partitions: u16,
+        history: Option<HistoryId>,
+    ) -> Result<Directory, OpenError> {
         make(path)?;
         if !is_there(path)? {
             refuse_foreign_content(path)?;
@@ -66,7 +71,7 @@ impl Directory {
             true => Directory::of(path, Some(lock)),
             false => Ok(Directory {
                 path: path.to_owned(),
-                manifest: draft(path, partitions.max(1))?,
+                manifest: draft(path, partitions.max(1), history)?,
                 standing: Standing::Draft,
                 _lock: Some(lock),
             }),
@@ -335,11 +340,12 @@ fn is_there(path: &Path) -> Result<bool, OpenError> {
 }
 
 /// The manifest of a directory that is being made; that of an interrupted attempt if that had begun with partitions.
-fn draft(path: &Path, partitions: u16) -> Result<Manifest, OpenError> {
+fn draft(path: &Path, partitions: u16, history: Option<HistoryId>) -> Result<Manifest, OpenError> {
     if !partitions_in(path)?.is_empty() {
         return Manifest::read(&path.join(MANIFEST_NEW));
     }
-    let manifest = Manifest::new(partitions);
+    let mut manifest = Manifest::new(partitions);
+    manifest.origin.history = history.unwrap_or(manifest.origin.history);
     manifest.write(path)?;
     Ok(manifest)
 }
@@ -402,12 +408,12 @@ mod tests {
     fn remembers_history_and_partitions() {
         let home = tempfile::tempdir().expect("a folder");
         let path = home.path().join("data");
-        let mut made = Directory::open(&path, 3).expect("made");
+        let mut made = Directory::open(&path, 3, None).expect("made");
         let origin = made.origin();
         made.seal().expect("sealed");
         drop(made);
         for wanted in [0, 3, 7] {
-            let again = Directory::open(&path, wanted).expect("opened");
+            let again = Directory::open(&path, wanted, None).expect("opened");
             assert_eq!((again.origin(), again.ids().len()), (origin, 3));
         }
     }
@@ -415,15 +421,15 @@ mod tests {
     #[test]
     fn refuses_a_second_user_a_foreign_folder_and_another_version() {
         let home = tempfile::tempdir().expect("a folder");
-        let mut first = Directory::open(&home.path().join("data"), 0).expect("made");
+        let mut first = Directory::open(&home.path().join("data"), 0, None).expect("made");
         first.seal().expect("sealed");
         assert!(matches!(
-            Directory::open(&home.path().join("data"), 0),
+            Directory::open(&home.path().join("data"), 0, None),
             Err(OpenError::InUse { .. })
         ));
         drop(first);
         assert!(matches!(
-            Directory::open(home.path(), 0),
+            Directory::open(home.path(), 0, None),
             Err(OpenError::NotOurs { .. })
         ));
         assert!(matches!(
@@ -433,7 +439,7 @@ mod tests {
         let manifest = home.path().join("data").join(MANIFEST);
         fs::write(&manifest, "format = 4\nsomething = true\n").expect("written");
         assert!(matches!(
-            Directory::open(&home.path().join("data"), 0),
+            Directory::open(&home.path().join("data"), 0, None),
             Err(OpenError::OtherVersion {
                 found: 4,
                 known: 3,

@@ -51,7 +51,7 @@ fn open(
     recovery::start(
         PartitionId(0),
         |covered| Log::open(Arc::new(disk.clone()), options.log, covered).map(|(log, _)| log),
-        image,
+        (image, None),
         &options,
         (Arc::new(ToyRules), Arc::new(Clock::fixed(1_000))),
     )

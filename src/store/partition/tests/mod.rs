@@ -4,6 +4,7 @@
 //! Promises: the toy row rules of all of them are in `model.rs`. Must not: know the rows of the layers above.
 
 mod backup;
+mod cluster;
 mod crash;
 mod full;
 #[cfg(feature = "faults")]
@@ -12,6 +13,8 @@ mod member;
 mod memtable;
 mod model;
 mod pipeline;
+#[path = "../../../../tests/simulation/random.rs"]
+mod random;
 mod reshape;
 
 pub(in crate::partition) use model::{OF_EACH, OF_NOBODY, ToyRules, UNFINISHED, UNKNOWN};

@@ -25,7 +25,7 @@ fn open(disk: &RecordingStorage, home: &Path, options: &Options) -> Arc<Shared> 
     let handed: (Arc<dyn Rules>, _) = (Arc::new(ToyRules), Arc::new(Clock::system()));
     let open_log =
         |covered| Log::open(Arc::new(disk.clone()), options.log, covered).map(|(log, _)| log);
-    recovery::start(PartitionId(0), open_log, home, options, handed).expect("opens")
+    recovery::start(PartitionId(0), open_log, (home, None), options, handed).expect("opens")
 }
 
 /// One closure that writes, and behind it one that only looks: at a disk whose call number `fails`, counted from the
@@ -113,7 +113,7 @@ fn on_a_deep_log(lost: Option<u64>) -> (Vec<Told>, Vec<Bytes>, MemoryMedium) {
     let opened = recovery::start(
         PartitionId(0),
         |_| Ok(medium.log()),
-        home.path(),
+        (home.path(), None),
         &options,
         handed,
     );

@@ -17,8 +17,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tideline_base::ids::{HistoryId, Position};
-use tideline_cluster::{Claim, Content, Draft, Genesis, Sealed};
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::frame::{Claim, Content, Draft, Genesis, Sealed};
 
 /// Bytes in front of a frame's payload.
 pub const HEADER_BYTES: usize = 72;

@@ -1,6 +1,6 @@
-//! `tideline cluster`: what a person prepares a cluster with.
+//! `tideline cluster nats-config`: what a person prepares a cluster's NATS servers with.
 //!
-//! Owns: the files of `nats-config`. Promises: no file that is there is written over; files with passwords can be read
+//! Owns: these files. Promises: no file that is there is written over; files with passwords can be read
 //! by their owner only. Must not: talk to NATS.
 
 use std::fs::{self, File, OpenOptions};
@@ -8,22 +8,12 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use tideline_cluster::guards::check_name;
 use tideline_cluster::nats_config::{Login, Machine, NatsConfig};
 use uuid::Uuid;
 
-use super::output::Output;
-
-/// What is to be done.
-#[derive(Debug, Subcommand)]
-pub enum ClusterCommand {
-    /// Write the settings of the NATS servers of a cluster, one file for each machine
-    ///
-    /// Each is made for nats-server 2.12.6 or newer: `sync_interval: always`, `max_payload: 8MB`, routes between the
-    /// machines, and users with new passwords. The users' names and passwords are in node.login and operator.login.
-    NatsConfig(NatsConfigArgs),
-}
+use super::super::output::Output;
 
 /// What `nats-config` is told.
 #[derive(Debug, Args)]
@@ -63,9 +53,8 @@ fn store(text: &str) -> Result<String, String> {
         .ok_or_else(|| "use a path from the root, without quotes".to_owned())
 }
 
-/// Does it.
-pub fn cluster(what: &ClusterCommand, out: &mut Output) -> Result<(), String> {
-    let ClusterCommand::NatsConfig(args) = what;
+/// Writes them.
+pub(super) fn nats_config(args: &NatsConfigArgs, out: &mut Output) -> Result<(), String> {
     let files = nats_files(args)?;
     write_all(&args.out, &files)?;
     for (name, _) in &files {

@@ -1,0 +1,54 @@
+//! `tideline cluster create`: the stream of a new cluster, with its first frame.
+//!
+//! Owns: what the first frame says. Promises: a stream that is there is left as it is, and refused. Must not: be done
+//! by a node: theirs is a login that may make no stream.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use tideline_cluster::{Genesis, Place};
+
+use super::super::output::Output;
+use super::settings;
+use crate::config::login;
+use crate::ids::{HistoryId, Position};
+
+/// What `create` is told.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// The settings of one of the nodes, with [cluster].
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// The login that may make streams, as `nats-config` has written it.
+    #[arg(long, value_name = "FILE")]
+    login: PathBuf,
+    /// On how many NATS servers each frame is kept; with fewer than three, one that is lost takes the log with it.
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
+    copies: u8,
+}
+
+/// The format of frames that a new log begins with.
+const FORMAT: u8 = 3;
+
+/// Makes it.
+pub(super) fn create(args: &CreateArgs, out: &mut Output) -> Result<(), String> {
+    let (_, cluster) = settings(&args.config)?;
+    let access = cluster.access(login(&args.login)?);
+    let genesis = Genesis {
+        cluster: cluster.name,
+        partition: 0,
+        range: (0, u64::MAX),
+        history: HistoryId::random(),
+        format: FORMAT,
+        rebuilt: None,
+    };
+    let before = Place::before_genesis(HistoryId::random(), Position::ZERO, 0, 0);
+    let made = tideline_jetstream::create(&access, &genesis, &before, args.copies)?;
+    let told = writeln!(
+        out,
+        "stream {} is made. Start the nodes, then: tideline cluster take-over {} --config FILE",
+        made.stream, cluster.node
+    );
+    told.map_err(|error| error.to_string())
+}

@@ -1,0 +1,65 @@
+//! `tideline cluster`: what a person prepares a cluster with, asks its nodes, and has one of them own the log by.
+//!
+//! Owns: the commands. Promises: what is refused is one sentence that says what to do. Must not: open a data directory.
+
+mod ask;
+mod create;
+mod nats_config;
+mod take_over;
+
+use clap::Subcommand;
+
+use super::output::Output;
+use crate::config::{self, ClusterKey, Config, Flags};
+
+pub use ask::NodesArgs;
+pub use create::CreateArgs;
+pub use nats_config::NatsConfigArgs;
+pub use take_over::TakeOverArgs;
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Write the settings of the NATS servers of a cluster, one file for each machine
+    ///
+    /// Each is made for nats-server 2.12.6 or newer: `sync_interval: always`, `max_payload: 8MB`, routes between the
+    /// machines, and users with new passwords. The users' names and passwords are in node.login and operator.login.
+    NatsConfig(NatsConfigArgs),
+    /// Make the log of a new cluster in NATS, once
+    ///
+    /// Afterwards start the nodes, and have one of them own the log by `tideline cluster take-over`.
+    Create(CreateArgs),
+    /// Show each node: which one owns the log, and how far the others are behind
+    Status(NodesArgs),
+    /// Fail unless all nodes are there, one owns the log, and their settings are alike
+    Check(NodesArgs),
+    /// Have a node own the log
+    ///
+    /// Waits until it does. While another node owns the log and lives, --force is asked for: then that one hands it
+    /// over, and clients reconnect. No acknowledged write is lost either way.
+    TakeOver(TakeOverArgs),
+}
+
+/// Does it.
+pub fn cluster(what: &ClusterCommand, out: &mut Output) -> Result<(), String> {
+    match what {
+        ClusterCommand::NatsConfig(args) => nats_config::nats_config(args, out),
+        ClusterCommand::Create(args) => create::create(args, out),
+        ClusterCommand::Status(args) => ask::status(args, out),
+        ClusterCommand::Check(args) => ask::check(args, out),
+        ClusterCommand::TakeOver(args) => take_over::take_over(args, out),
+    }
+}
+
+/// The settings of a node, and of its cluster.
+fn settings(file: &std::path::Path) -> Result<(Config, ClusterKey), String> {
+    let flags = Flags {
+        config: Some(file.to_owned()),
+        ..Flags::default()
+    };
+    let loaded = config::load(&flags, config::environment());
+    let (config, _) = loaded.map_err(|error| error.0)?;
+    let cluster = config.cluster.clone();
+    let cluster = cluster.ok_or_else(|| format!("{}: there is no [cluster]", file.display()))?;
+    Ok((config, cluster))
+}

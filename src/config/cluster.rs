@@ -1,0 +1,213 @@
+//! The table `[cluster]`: this server is a node of several that share a log.
+//!
+//! Owns: how it is read and checked, which other settings it excludes, and the digests of those that all nodes must
+//! have alike. Promises: a node that could not take part is refused before it opens anything; the password is in a file
+//! of its own and is never shown. Must not: talk to NATS or to another node.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tideline_cluster::guards::check_name;
+use tideline_jetstream::Access;
+use toml::Value;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::key::{Key, in_range, section};
+use super::{Config, ConfigError};
+use crate::commands::address::Address;
+use crate::secret;
+
+/// `[cluster]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterKey {
+    /// The cluster's name.
+    pub name: String,
+    /// This node's name, one of `nodes`.
+    pub node: String,
+    /// Where clients and persons reach each node, by its name.
+    pub nodes: BTreeMap<String, String>,
+    /// The NATS servers, as `10.0.0.1:4222`.
+    pub nats: Vec<String>,
+    /// The file with `user:password` of the nodes' login.
+    pub nats_login_file: PathBuf,
+    /// The NATS servers' monitoring addresses, as `10.0.0.1:8222`.
+    #[serde(default)]
+    pub nats_monitors: Vec<String>,
+    /// Whether servers are taken that do not say how they sync.
+    #[serde(default)]
+    pub nats_sync_unverified: bool,
+    /// So long an owner answers reads without asking the log.
+    #[serde(default = "read_lease_ms")]
+    pub read_lease_ms: u32,
+}
+
+fn read_lease_ms() -> u32 {
+    500
+}
+
+impl Key for Option<ClusterKey> {
+    fn read(value: &Value) -> Result<Option<ClusterKey>, String> {
+        match value {
+            Value::Boolean(false) => Ok(None),
+            Value::Table(_) => section(value).map(Some),
+            _ => Err(format!("expected [cluster] or false, found {value}")),
+        }
+    }
+}
+
+/// Names, addresses, and settings beside it that a cluster can't have.
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+    let Some(cluster) = &config.cluster else {
+        return Ok(());
+    };
+    let ClusterKey {
+        name,
+        node,
+        nodes,
+        nats,
+        nats_login_file: _,
+        nats_monitors: _,
+        nats_sync_unverified: _,
+        read_lease_ms,
+    } = cluster;
+    let refused = |why: String| ConfigError(format!("cluster: {why}"));
+    check_name("name", name).map_err(refused)?;
+    if nodes.is_empty() || nodes.len() > NODES_MAX {
+        return Err(refused(format!(
+            "nodes has {}, but 1 to {NODES_MAX}",
+            nodes.len()
+        )));
+    }
+    for (name, address) in nodes {
+        check_name("the node", name).map_err(refused)?;
+        let parsed = Address::parse(address);
+        parsed.map_err(|why| refused(format!("nodes.{name}: {why}")))?;
+    }
+    if !nodes.contains_key(node) {
+        return Err(refused(format!("node is {node:?}, which is none of nodes")));
+    }
+    if nats.is_empty() || nats.len() > NODES_MAX {
+        return Err(refused(format!(
+            "nats names {} servers, but 1 to {NODES_MAX}",
+            nats.len()
+        )));
+    }
+    let lease = Some(u64::from(*read_lease_ms));
+    in_range("read_lease_ms", lease, 100, 10_000).map_err(refused)?;
+    let splits = config.partition_split_bytes > 0 || config.partition_split_bytes_per_s > 0;
+    if config.partitions > 1 || splits {
+        return Err(refused(
+            "a cluster has one partition, and it is not split: leave out partitions and partition_split_*"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// No cluster has more nodes, or NATS servers.
+const NODES_MAX: usize = 64;
+
+impl ClusterKey {
+    /// The NATS servers, for who has this login.
+    #[must_use]
+    pub fn access(&self, login: (String, String)) -> Access {
+        let url = |server: &String| match server.contains("://") {
+            true => server.clone(),
+            false => format!("nats://{server}"),
+        };
+        Access {
+            servers: self.nats.iter().map(url).collect(),
+            user: Some(login),
+        }
+    }
+
+    /// The login of the nodes.
+    pub fn login(&self) -> Result<(String, String), ConfigError> {
+        login(&self.nats_login_file).map_err(|why| ConfigError(format!("cluster: {why}")))
+    }
+}
+
+/// User and password in a file that `nats-config` has written.
+pub fn login(path: &std::path::Path) -> Result<(String, String), String> {
+    let text = secret::read_text(path)?;
+    let parts = text.trim_end().split_once(':');
+    let parts = parts.filter(|(user, password)| !user.is_empty() && !password.is_empty());
+    let (user, password) =
+        parts.ok_or_else(|| format!("{}: expected user:password", path.display()))?;
+    Ok((user.to_owned(), password.to_owned()))
+}
+
+impl Config {
+    /// Digests of the settings that decide answers, so that nodes can be compared: all must have them alike.
+    #[must_use]
+    pub fn digests(&self) -> BTreeMap<&'static str, String> {
+        let rights = self.auth.as_ref().map(|auth| format!("{:?}", auth.rights));
+        let sections = [
+            ("policy", format!("{:?}", self.policy)),
+            ("auth.rights", format!("{rights:?}")),
+            ("webhook", format!("{:?}", self.webhook)),
+            (
+                "limits",
+                format!(
+                    "{:?}",
+                    (
+                        self.entry_bytes_max,
+                        self.message_id_window_ms,
+                        self.message_id_window_count,
+                        self.stream_cursor_hours_max,
+                    )
+                ),
+            ),
+        ];
+        let digest = |text: String| format!("{:032x}", xxh3_128(text.as_bytes()));
+        let sections = sections.into_iter();
+        sections.map(|(name, text)| (name, digest(text))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::read;
+
+    const GOOD: &str = "[cluster]\nname = \"chat\"\nnode = \"n1\"\nnats = [\"127.0.0.1:4222\"]\n\
+        nats_login_file = \"node.login\"\nnodes = { n1 = \"http://127.0.0.1:7070\" }\n";
+
+    #[test]
+    fn the_table_comes_back_as_it_was_written() {
+        let config = read(GOOD).unwrap();
+        assert_eq!(config.cluster.as_ref().unwrap().read_lease_ms, 500);
+        assert_eq!(read(&config.to_toml()).unwrap(), config);
+    }
+
+    #[test]
+    fn what_no_node_can_be_is_refused_by_name() {
+        for (from, to, why) in [
+            ("\"chat\"", "\"Chat\"", "use 1 to 32 characters"),
+            ("\"n1\"\nnats", "\"n2\"\nnats", "none of nodes"),
+            ("[\"127.0.0.1:4222\"]", "[]", "names 0 servers"),
+            ("http://127", "ftp://127", "nodes.n1"),
+            ("name =", "nam =", "unknown field `nam`"),
+            ("[cluster]", "partitions = 2\n[cluster]", "one partition"),
+            (
+                "[cluster]",
+                "partition_split_bytes = 9\n[cluster]",
+                "one partition",
+            ),
+        ] {
+            let refused = read(&GOOD.replace(from, to)).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn digests_differ_where_answers_would() {
+        let (one, mut other) = (read(GOOD).unwrap(), read(GOOD).unwrap());
+        other.heartbeat_ms += 1;
+        assert_eq!(one.digests(), other.digests());
+        other.entry_bytes_max += 1;
+        let differing = |name| one.digests()[name] != other.digests()[name];
+        assert!(differing("limits") && !differing("policy"));
+    }
+}

@@ -1,0 +1,106 @@
+//! A member's mirror and image.
+//!
+//! Owns: when the mirror is synced, and the place written. Promises: the image never runs ahead of the mirror on disk,
+//! nor of the place that is written; what is synced less often than once a second is elsewhere, too. Must not: judge
+//! frames.
+
+use std::time::{Duration, Instant};
+
+use super::super::commit::writer::Writer;
+use super::super::{FROZEN_MAX, StoreError};
+use super::member::Member;
+use super::place;
+use crate::log::{AppendError, Frame};
+
+/// What was taken is on the disk here after this time.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// Between two tries to write where there is no room.
+const ROOM_AGAIN: Duration = Duration::from_millis(100);
+/// A mirror waits so long for room on its disk.
+const ROOM_WAIT: Duration = Duration::from_secs(10);
+
+impl Writer {
+    /// Writes a frame that is in the log to the mirror; why that can't be done. Waits a while for room.
+    pub(super) fn mirror(&mut self, member: &mut Member, frame: &Frame) -> Result<(), String> {
+        let started = Instant::now();
+        loop {
+            match self.log.take(frame) {
+                Ok(()) => {
+                    member.is_dirty = true;
+                    return Ok(());
+                }
+                Err(error @ (AppendError::Full(_) | AppendError::Busy(_)))
+                    if started.elapsed() < ROOM_WAIT && !self.shared.queue.is_closed() =>
+                {
+                    tracing::warn!(%error, "the mirror of the cluster's log waits");
+                    std::thread::sleep(ROOM_AGAIN);
+                }
+                Err(error) => {
+                    return Err(format!("the mirror of the cluster's log failed: {error}"));
+                }
+            }
+        }
+    }
+
+    /// Syncs the mirror, if it is time.
+    pub(super) fn sync_member(&mut self, member: &mut Member) {
+        if member.is_dirty && member.synced.elapsed() >= SYNC_EVERY {
+            self.sync_now(member);
+        }
+    }
+
+    /// Whether all that was taken is on disk.
+    fn sync_now(&mut self, member: &mut Member) -> bool {
+        let synced = self.log.sync();
+        (member.is_dirty, member.synced) = (false, Instant::now());
+        if let Err(error) = &synced {
+            self.stop_member(
+                member,
+                format!("the mirror of the cluster's log failed: {error}"),
+            );
+        }
+        synced.is_ok()
+    }
+
+    /// Freezes the memtable once mirror and place are on disk. Nothing is on its way.
+    pub(super) fn freeze_member(&mut self, member: &mut Member) {
+        // Who writes is told to wait by the queue; who follows waits itself.
+        member.is_lagging = !member.owns && self.shared.frozen() >= FROZEN_MAX;
+        if member.is_lagging || self.shared.is_stopped() {
+            return;
+        }
+        if self.memtable.is_empty() {
+            self.rotate();
+            return;
+        }
+        if !self.sync_now(member) {
+            return;
+        }
+        let (folder, first) = &member.files;
+        match place::write(folder, &member.place, first) {
+            Ok(()) => self.rotate(),
+            Err(error) => {
+                tracing::warn!(%error, "the memtable can't be flushed; trying again");
+                std::thread::sleep(ROOM_AGAIN);
+            }
+        }
+    }
+
+    /// Before the writer ends: answers what is still open, and makes all that was taken durable here.
+    pub(super) fn let_go(&mut self, member: &mut Member) {
+        self.take_back(member, StoreError::OutcomeUnknown);
+        for (_, answers) in std::mem::take(&mut member.unanswered) {
+            for job in answers {
+                job.answer(Err(StoreError::OutcomeUnknown));
+            }
+        }
+        if self.shared.is_stopped() || !self.sync_now(member) {
+            return;
+        }
+        let (folder, first) = &member.files;
+        if let Err(error) = place::write(folder, &member.place, first) {
+            // Nothing is flushed then; the next start has it all from the mirror.
+            self.shared.stop(error.to_string());
+        }
+    }
+}

@@ -1,0 +1,224 @@
+"""A cluster on this machine: three NATS servers and three nodes, made with the commands that a person types.
+
+Owns: their processes. Promises: none is left when it is closed; a node's files outlive its process. Must not: know what
+clients see.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from server import Server
+
+NATS = shutil.which("nats-server", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", ""))
+NAMES = ["n1", "n2", "n3"]
+PATIENCE = 60
+
+
+def soon(look, patience=PATIENCE):
+    """What `look` returns, once it is true."""
+    until = time.monotonic() + patience
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < until, "not in time"
+        time.sleep(0.02)
+
+
+class Node(Server):
+    """One that need not be ready: a standby never is."""
+
+    def start(self):
+        self.write_config()
+        command = [self.binary, "serve", "--config", self.config_path, "--data", self.data, "--listen", f"127.0.0.1:{self.port}"]
+        with open(os.path.join(self.directory, "server.log"), "ab") as log:
+            environment = {**os.environ, **self.environment}
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        return soon(self.answers)
+
+    def answers(self):
+        assert self.process.poll() is None, f"the node ended: {self.log()}"
+        try:
+            return self.get("/healthz")[0] == 200 and self
+        except OSError:
+            return None
+
+    def ready(self):
+        try:
+            return self.get("/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def status(self):
+        status, _, body = self.get("/v1/cluster")
+        assert status == 200, body
+        return json.loads(body)
+
+
+class Cluster:
+    def __init__(self, directory, settings="", environment=None):
+        self.directory = pathlib.Path(directory)
+        self.binary = os.environ["TIDELINE_BIN"]
+        self.nats = {}
+        client, route, monitor = ports(3)
+        hosts = {name: f"127.0.0.{number}" for number, name in enumerate(["m1", "m2", "m3"], 1)}
+        self.command(
+            "nats-config", "--peers", ",".join(f"{name}={host}" for name, host in hosts.items()), "--name", "chat",
+            "--out", self.directory / "nats", "--store", self.directory / "store", "--client-port", client,
+            "--route-port", route, "--monitor-port", monitor,
+        )
+        for name in hosts:
+            text = (self.directory / "nats" / f"{name}.conf").read_text()
+            # One machine's folder for each: they share a disk here.
+            (self.directory / "nats" / f"{name}.conf").write_text(text.replace(f"{self.directory}/store", f"{self.directory}/store-{name}"))
+            self.start_nats(name)
+        self.nodes = [Node(self.folder(name), environment) for name in NAMES]
+        places = ", ".join(f'{name} = "{node.origin}"' for name, node in zip(NAMES, self.nodes))
+        listed = lambda port: json.dumps([f"{host}:{port}" for host in hosts.values()])
+        for name, node in zip(NAMES, self.nodes):
+            node.config = (
+                f'{settings}\n[cluster]\nname = "chat"\nnode = "{name}"\nnodes = {{ {places} }}\nnats = {listed(client)}\n'
+                f'nats_monitors = {listed(monitor)}\nnats_login_file = "{self.directory}/nats/node.login"\n'
+            )
+            node.write_config()
+        self.config = self.nodes[0].config_path
+        soon(self.create)
+
+    def folder(self, name):
+        (self.directory / name).mkdir()
+        return self.directory / name
+
+    def start_nats(self, name):
+        with open(self.directory / f"{name}.log", "ab") as log:
+            self.nats[name] = subprocess.Popen([NATS, "-c", self.directory / "nats" / f"{name}.conf"], stdout=log, stderr=log)
+
+    def create(self):
+        ran = self.run("create", "--config", self.config, "--login", self.directory / "nats" / "operator.login")
+        return ran.returncode == 0 and ran.stdout
+
+    def run(self, *words):
+        words = [self.binary, "cluster", *map(str, words)]
+        return subprocess.run(words, capture_output=True, text=True, timeout=2 * PATIENCE)
+
+    def command(self, *words):
+        ran = self.run(*words)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    def take_over(self, name, *words):
+        said = self.command("take-over", name, "--config", self.config, *words)
+        soon(self.node(name).ready)
+        return said
+
+    def node(self, name):
+        return self.nodes[NAMES.index(name)]
+
+    def start(self):
+        for node in self.nodes:
+            node.start()
+        return self
+
+    def close(self):
+        for node in self.nodes:
+            if node.process and node.process.poll() is None:
+                node.process.send_signal(signal.SIGCONT)
+            node.kill()
+        for process in self.nats.values():
+            process.kill()
+            process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def ports(count):
+    """Free ones, on all of this machine's addresses."""
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("0.0.0.0", 0))
+    found = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return found
+
+
+class Writer(threading.Thread):
+    """Appends one message after the other at a node, and notes those that were acknowledged, in order."""
+
+    def __init__(self, node, timeline, prefix):
+        super().__init__(daemon=True)
+        self.node, self.timeline, self.prefix = node, timeline, prefix
+        self.acknowledged, self.refused, self.unknown = [], [], []
+        self.ends = threading.Event()
+        self.start()
+
+    def run(self):
+        number = 0
+        while not self.ends.is_set():
+            number += 1
+            name = f"{self.prefix}-{number}"
+            try:
+                params = {"timeline": self.timeline, "entry": {"name": name}, "message_id": name}
+                status, _, body = self.node.rpc(None, "message.append", **params)
+            except OSError:
+                self.unknown.append(name)
+                time.sleep(0.01)
+                continue
+            reply = json.loads(body)
+            if status == 200 and "result" in reply:
+                self.acknowledged.append((name, reply["result"]["sequence"]))
+            elif reply["error"]["data"]["reason"] == "outcome_unknown":
+                self.unknown.append(name)
+            else:
+                self.refused.append(name)
+                time.sleep(0.01)
+
+    def has(self, count):
+        return soon(lambda: len(self.acknowledged) >= count)
+
+    def end(self):
+        self.ends.set()
+        self.join(PATIENCE)
+        assert not self.is_alive()
+        return self
+
+
+def messages(node, timeline):
+    """All of a timeline, as `(name, sequence)`, and its epoch."""
+    found, start = [], 1
+    while True:
+        _, _, body = node.rpc(None, "message.range", timeline=timeline, limit=1000, **{"from": start})
+        page = json.loads(body)["result"]
+        found += [(message["entry"]["name"], message["sequence"]) for message in page["messages"]]
+        if not page["messages"] or found[-1][1] >= page["head"]:
+            return found, page["epoch"]
+        start = found[-1][1] + 1
+
+
+def faults(found, writers):
+    """What is wrong with a timeline, given who wrote to it."""
+    wrong = []
+    if [sequence for _, sequence in found] != list(range(1, len(found) + 1)):
+        wrong.append("gaps")
+    names = [name for name, _ in found]
+    if len(set(names)) != len(names):
+        wrong.append("doubled")
+    there = dict(found)
+    for writer in writers:
+        lost = [name for name, sequence in writer.acknowledged if there.get(name) != sequence]
+        if lost:
+            wrong.append(f"lost {lost[:5]}")
+        if any(name in there for name in writer.refused):
+            wrong.append("refused ones are there")
+    return wrong

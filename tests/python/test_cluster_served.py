@@ -1,0 +1,140 @@
+"""A cluster of three real nodes over three real NATS servers, and a person who has one of them own the log.
+
+docs/CLUSTER.md: what was acknowledged is there once and in order at each owner that follows, a standby serves no call and
+says who does, and an owner that was deposed while it lives acknowledges nothing more.
+"""
+
+import json
+import signal
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from client import Client
+from clustered import Cluster, Writer, faults, messages, soon
+from guarded import closed
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with Cluster(tmp_path) as made:
+        yield made.start()
+
+
+def refusal(node):
+    status, _, body = node.rpc(None, "message.append", timeline="t", entry={"name": "x"})
+    return status, json.loads(body)["error"]["data"]
+
+
+def test_a_person_has_another_node_take_over(cluster):
+    n1, n2, n3 = cluster.nodes
+    # Nobody owns it yet: `check` says so, and nothing is served.
+    checked = cluster.run("check", "--config", cluster.config)
+    assert checked.returncode == 1 and "nobody owns the log" in checked.stderr, checked.stdout + checked.stderr
+    assert refusal(n1)[1]["reason"] == "unavailable" and "owner" not in refusal(n1)[1]
+    assert "owns the log, in term 1" in cluster.take_over("n1")
+    assert "n1 owns the log already" in cluster.command("take-over", "n1", "--config", cluster.config)
+    cluster.command("check", "--config", cluster.config)
+
+    _, _, body = n1.rpc(None, "server.status")
+    now = json.loads(body)["result"]["cluster"]
+    assert (now["name"], now["node"], now["owner"], now["term"], now["lag"]) == ("chat", "n1", "n1", 1, 0)
+
+    # A standby says who owns it, in each protocol's words.
+    status, _, body = n2.get("/readyz")
+    assert status == 503 and b"node n2 follows; the owner is n1, at " + n1.origin.encode() in body
+    status, data = refusal(n2)
+    assert (status, data["reason"], data["retry"], data["owner"]) == (503, "unavailable", True, n1.origin)
+    with pytest.raises(InvalidStatus) as caught:
+        Client(n2)
+    assert caught.value.response.status_code == 503
+    status, headers, _ = n2.http("POST", "/GetRow", b"", {"x-ots-accesskeyid": "development"})
+    assert (status, headers["content-type"]) == (503, "application/x-protobuf")
+    assert n2.get("/console/")[0] == 200
+    assert n2.metric("tideline_cluster_owner") == 0 and n1.metric("tideline_cluster_owner") == 1
+
+    # The owner is killed amid writes, and comes back as a standby once another one owns the log.
+    first = Writer(n1, "t", "first")
+    first.has(50)
+    refused = cluster.run("take-over", "n2", "--config", cluster.config)
+    assert refused.returncode == 1 and "n1 owns the log and lives" in refused.stderr
+    n1.kill()
+    first.end()
+    assert "n2 owns the log, in term 2" in cluster.take_over("n2")
+    found, epoch = messages(n2, "t")
+    assert faults(found, [first]) == []
+    second = Writer(n2, "t", "second")
+    second.has(50)
+    n1.start()
+    soon(lambda: n1.status()["role"] == "follower" and n1.status()["owner"] == "n2")
+    assert not n1.ready()
+
+    # One that lives hands it over when it is told to; its connections are closed so that clients come again.
+    with Client(n2) as client:
+        client.call("ping")
+        assert "n2 hands the log over" in cluster.take_over("n1", "--force")
+        closed(client, 4002)
+    second.end()
+    assert second.refused or second.unknown
+    third = Writer(n1, "t", "third")
+    third.has(20)
+    found, same = messages(n1, "t")
+    assert faults(found, [first, second, third.end()]) == [] and same == epoch
+
+    # A message ID of before is known to an owner of after.
+    name, sequence = first.acknowledged[-1]
+    _, _, body = n1.rpc(None, "message.append", timeline="t", entry={"name": name}, message_id=name)
+    assert json.loads(body)["result"] == {**json.loads(body)["result"], "sequence": sequence, "duplicate": True}
+    soon(lambda: len({node.status()["applied"] for node in cluster.nodes}) == 1)
+
+    # Partitions stay as they are.
+    _, _, body = n1.rpc(None, "partition.split", partition=0)
+    assert json.loads(body)["error"]["data"]["reason"] == "forbidden"
+
+
+def test_a_deposed_owner_that_wakes_acknowledges_nothing(cluster):
+    n1, n2, _ = cluster.nodes
+    cluster.take_over("n1")
+    first = Writer(n1, "t", "first")
+    first.has(50)
+    n1.process.send_signal(signal.SIGSTOP)
+    cluster.take_over("n2")
+    second = Writer(n2, "t", "second")
+    second.has(50)
+    n1.process.send_signal(signal.SIGCONT)
+    soon(lambda: n1.answers() and n1.status()["role"] == "follower")
+    first.end(), second.end()
+    found, _ = messages(n2, "t")
+    assert faults(found, [first, second]) == []
+    soon(lambda: n1.status()["applied"] == n2.status()["applied"])
+
+
+def test_an_owner_that_is_started_again_owns_again(cluster):
+    n1, n2, _ = cluster.nodes
+    cluster.take_over("n1")
+    writer = Writer(n1, "t", "first")
+    writer.has(20)
+    n1.stop()
+    writer.end()
+    n1.start()
+    soon(n1.ready)
+    assert n1.status()["term"] == 2 and not n2.ready()
+    found, _ = messages(n1, "t")
+    assert faults(found, [writer]) == []
+
+
+def test_what_a_cluster_is_made_of_is_made_once(cluster):
+    again = cluster.run("create", "--config", cluster.config, "--login", cluster.directory / "nats" / "operator.login")
+    assert again.returncode == 1 and "there is a stream TL_chat_0 already" in again.stderr
+    by_node = cluster.run("create", "--config", cluster.config, "--login", cluster.directory / "nats" / "node.login")
+    assert by_node.returncode == 1
+    unknown = cluster.run("take-over", "n9", "--config", cluster.config)
+    assert unknown.returncode == 1 and "n9 is no node of the cluster" in unknown.stderr
+
+
+def test_settings_that_differ_are_found(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        cluster.node("n3").config = "entry_bytes_max = 2048\n" + cluster.node("n3").config
+        cluster.start().take_over("n1")
+        checked = cluster.run("check", "--config", cluster.config)
+        assert checked.returncode == 1 and "limits is set otherwise on n3 than on n1" in checked.stderr
