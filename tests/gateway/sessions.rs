@@ -327,6 +327,10 @@ async fn ten_thousand_requests_in_flight_are_all_answered() {
         let mut seen = HashSet::new();
         while seen.len() < 10_000 {
             let message = stream.next().await.unwrap().unwrap();
+            // On a slow machine there is time for one.
+            if message.is_ping() {
+                continue;
+            }
             let answer: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
             assert!(answer.get("error").is_none(), "{answer}");
             assert!(seen.insert(answer["id"].as_u64().unwrap()));
@@ -590,6 +594,9 @@ async fn pages_end_early_and_no_message_passes_the_limit() {
     let mut position = 1;
     while position < 40 {
         let message = client.frame().await.unwrap();
+        if message.is_ping() {
+            continue;
+        }
         assert!(message.len() <= 1 << 20, "{}", message.len());
         let push: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
         for sequence in sequences(&push["params"]["messages"]) {
