@@ -119,9 +119,8 @@ class Model:
         return [{"n": first + at, "text": chr(97 + (first + at) % 26) * size} for at, size in enumerate(sizes)]
 
 
-def write_once(client, model, dice, timeline):
+def write_once(client, model, entries, timeline):
     """Appends a batch; gives the reason of a refusal. An unknown outcome is settled by repeating with the same IDs."""
-    entries = model.entries(dice)
     messages = [{"entry": entry, "message_id": str(entry["n"])} for entry in entries]
     done, reason = client.call("message.append_batch", timeline=timeline, messages=messages)
     if done is None:
@@ -142,13 +141,17 @@ class Fill:
     def writer(self, number):
         dice = random.Random(self.seed * 100 + number)
         own = [f"t/{at}" for at in range(number, TIMELINES, WRITERS)]
-        client = Client(self.server)
+        client, batch = Client(self.server), None
         while not self.over.is_set():
+            batch = batch or (self.model.entries(dice), dice.choice(own))
             try:
-                reason = write_once(client, self.model, dice, dice.choice(own))
+                reason = write_once(client, self.model, *batch)
             except (OSError, http.client.HTTPException, ValueError):
-                return
-            now = time.monotonic()
+                # A server that was ended, or a machine so busy that no answer came in a minute.
+                client = Client(self.server)
+                time.sleep(0.1)
+                continue
+            batch, now = None, time.monotonic()
             if reason is None:
                 self.succeeded[number], self.full_since[number] = now, None
                 continue
