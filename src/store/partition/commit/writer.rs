@@ -15,7 +15,7 @@ use super::super::cluster::Member;
 use super::super::memory::flusher::Work;
 use super::super::memory::memtable::Memtable;
 use super::super::shared::Shared;
-use super::super::{Options, Rules, StoreError};
+use super::super::{Options, Purpose, Rules, StoreError};
 use super::flush_lag::FlushLag;
 use super::in_flight::{InFlight, failed};
 use super::job::{Job, Outcome, closures_of};

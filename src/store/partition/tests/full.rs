@@ -29,7 +29,7 @@ fn open(home: &Path) -> Arc<Shared> {
     let open_log = |covered| Log::open(disk, options.log, covered).map(|(log, _)| log);
     let image = home.join("image");
     std::fs::create_dir(&image).expect("a folder");
-    recovery::start(PartitionId(0), open_log, &image, &options, handed).expect("opens")
+    recovery::start(PartitionId(0), open_log, (&image, None), &options, handed).expect("opens")
 }
 
 /// Writes a row of some bytes that nothing squeezes.
