@@ -147,9 +147,6 @@ fn part(layout: &Layout, sorter: &Sorter) -> Result<OrderPart, InvalidSearch> {
                 if discriminant(&by) != discriminant(&other_by) {
                     return Err(InvalidSearch::Value(other.clone()));
                 }
-                if matches!(by, By::Text(..)) {
-                    return Err(layout.field(name)?.no("sort with missing_field"));
-                }
                 or_by = Some(other_by);
             }
             (by, is_desc)

@@ -40,14 +40,21 @@ enum Values {
     Booleans(Column<bool>, SortMode),
     Distances(Column<u64>, SortMode, Arc<[Point]>),
     /// Ordinals of the segment's texts; none = no row of it has one.
-    Texts(Option<BytesColumn>, SortMode),
+    Texts(Option<Texts>, SortMode),
+}
+
+/// The texts of a field in a segment.
+struct Texts {
+    column: BytesColumn,
+    /// By their ordinals, their ranks among the texts of two fields; `None` = there is only this one.
+    ranks: Option<Vec<u64>>,
 }
 
 impl Values {
     fn new(by: &By, ordinal: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<Values> {
         let columns = segment.fast_fields();
         Ok(match by {
-            By::Key => Values::Texts(columns.bytes(KEY)?, SortMode::Min),
+            By::Key => Values::Texts(columns.bytes(KEY)?.map(Texts::new), SortMode::Min),
             By::Score => Values::Score,
             By::Place => Values::Place(ordinal),
             By::Integer(name, mode, _) => Values::Integers(columns.i64(name)?, *mode),
@@ -55,7 +62,7 @@ impl Values {
             By::Boolean(name, mode, _) => Values::Booleans(columns.bool(name)?, *mode),
             By::Text(name, mode, _) => {
                 let column = columns.str(name)?.map(Into::into);
-                Values::Texts(column, *mode)
+                Values::Texts(column.map(Texts::new), *mode)
             }
             By::Distance(name, mode, points) => {
                 Values::Distances(columns.u64(name)?, *mode, points.clone().into())
@@ -90,8 +97,9 @@ impl Values {
                 }
             }
             Values::Texts(None, _) => None,
-            Values::Texts(Some(column), mode) => {
-                one(column.term_ords(row), *mode).map(rank_of_ordinal)
+            Values::Texts(Some(texts), mode) => {
+                let ordinal = one(texts.column.term_ords(row), *mode);
+                ordinal.map(|ordinal| texts.rank(ordinal))
             }
         }
     }
@@ -105,7 +113,12 @@ impl SegmentPart {
     ) -> tantivy::Result<SegmentPart> {
         let of = |by: &By| Values::new(by, ordinal, segment);
         let missing = part.by.missing();
-        let (values, or_values) = (of(&part.by)?, part.or_by.as_ref().map(of).transpose()?);
+        let (mut values, mut or_values) = (of(&part.by)?, part.or_by.as_ref().map(of).transpose()?);
+        if let (Values::Texts(Some(one), _), Some(Values::Texts(Some(other), _))) =
+            (&mut values, &mut or_values)
+        {
+            Texts::rank_together(one, other)?;
+        }
         let mut made = SegmentPart {
             values,
             or_values,
@@ -171,27 +184,31 @@ impl SegmentPart {
             return Ok(self.missing_value.clone());
         }
         let (tier, number) = rank;
-        let Values::Texts(Some(column), _) = &self.values else {
-            let text = None;
-            return Ok(SortValue { tier, number, text });
-        };
-        let ordinal = if self.is_desc { !number } else { number } / 4 - 1;
-        let mut text = Vec::new();
-        column.ord_to_bytes(ordinal, &mut text)?;
-        Ok(SortValue {
-            tier,
-            number: 0,
-            text: Some(text),
-        })
+        let upwards = if self.is_desc { !number } else { number };
+        for texts in self.texts() {
+            if let Some(ordinal) = texts.ordinal(upwards) {
+                let mut text = Vec::new();
+                texts.column.ord_to_bytes(ordinal, &mut text)?;
+                return Ok(SortValue {
+                    tier,
+                    number: 0,
+                    text: Some(text),
+                });
+            }
+        }
+        let text = None;
+        Ok(SortValue { tier, number, text })
     }
 
     fn rank_of_text(&self, text: &[u8]) -> tantivy::Result<Rank> {
         let mut texts_below = 0;
-        if let Values::Texts(Some(column), _) = &self.values {
-            if let Some(ordinal) = column.dictionary().term_ord(text)? {
-                return Ok(self.there(rank_of_ordinal(ordinal)));
+        for texts in self.texts() {
+            if let Some(ordinal) = texts.column.dictionary().term_ord(text)? {
+                return Ok(self.there(texts.rank(ordinal)));
             }
-            texts_below = below(column, text)?;
+            let below = below(&texts.column, text)?.checked_sub(1);
+            let below = below.map_or(0, |last| texts.rank(last) / 4);
+            texts_below = texts_below.max(below);
         }
         // Between the same two texts there may be what rows without one have.
         let missing = self.missing_value.text.as_deref().unwrap_or(text);
@@ -201,6 +218,72 @@ impl SegmentPart {
             Ordering::Greater => 3,
         };
         Ok(self.there(4 * texts_below + side))
+    }
+}
+
+impl SegmentPart {
+    /// The texts that its rows are compared by.
+    fn texts(&self) -> impl Iterator<Item = &Texts> {
+        let both = [Some(&self.values), self.or_values.as_ref()];
+        both.into_iter()
+            .flatten()
+            .filter_map(|values| match values {
+                Values::Texts(texts, _) => texts.as_ref(),
+                _ => None,
+            })
+    }
+}
+
+impl Texts {
+    fn new(column: BytesColumn) -> Texts {
+        Texts {
+            column,
+            ranks: None,
+        }
+    }
+
+    /// Numbers the texts of two fields in one order: eight bytes for each.
+    fn rank_together(one: &mut Texts, other: &mut Texts) -> tantivy::Result<()> {
+        let (mut ranks, mut other_ranks) = (Vec::new(), Vec::new());
+        let (mut texts, mut others) = (
+            one.column.dictionary().stream()?,
+            other.column.dictionary().stream()?,
+        );
+        let (mut is_one, mut is_other) = (texts.advance(), others.advance());
+        for place in 0.. {
+            let order = match (is_one, is_other) {
+                (false, false) => break,
+                (true, false) => Ordering::Less,
+                (false, true) => Ordering::Greater,
+                (true, true) => texts.key().cmp(others.key()),
+            };
+            if order != Ordering::Greater {
+                ranks.push(rank_of_ordinal(place));
+                is_one = texts.advance();
+            }
+            if order != Ordering::Less {
+                other_ranks.push(rank_of_ordinal(place));
+                is_other = others.advance();
+            }
+        }
+        drop((texts, others));
+        (one.ranks, other.ranks) = (Some(ranks), Some(other_ranks));
+        Ok(())
+    }
+
+    fn rank(&self, ordinal: u64) -> u64 {
+        let ranks = self.ranks.as_ref();
+        let ranked = ranks.zip(usize::try_from(ordinal).ok());
+        let ranked = ranked.and_then(|(ranks, at)| ranks.get(at).copied());
+        ranked.unwrap_or_else(|| rank_of_ordinal(ordinal))
+    }
+
+    /// The ordinal of the text with a rank; `None` = the field has none.
+    fn ordinal(&self, rank: u64) -> Option<u64> {
+        match &self.ranks {
+            None => (rank / 4).checked_sub(1),
+            Some(ranks) => Some(ranks.binary_search(&rank).ok()? as u64),
+        }
     }
 }
 

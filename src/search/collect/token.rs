@@ -99,7 +99,36 @@ impl PageToken {
 /// Sorters of a request, and the key.
 const PARTS_MAX: usize = SORTERS_MAX + 1;
 
-/// Two queries that are written alike have one digest.
+/// Two queries that are written alike have one digest, whatever the numbers of their vectors: programs have a vector
+/// made anew for each page, and not each model gives the same one twice.
 fn digest(query: &Query) -> u64 {
+    let mut query = query.clone();
+    forget_vectors(&mut query);
     xxh3_64(format!("{query:?}").as_bytes())
+}
+
+fn forget_vectors(query: &mut Query) {
+    match query {
+        Query::Near(near) => {
+            near.vector.clear();
+            near.filter.iter_mut().for_each(forget_vectors);
+        }
+        Query::Bool(parts) => {
+            let required = parts.must.iter_mut().chain(&mut parts.must_not);
+            let all = required.chain(&mut parts.filter).chain(&mut parts.should);
+            all.for_each(forget_vectors);
+        }
+        Query::Constant(inner) => forget_vectors(inner),
+        Query::Nested(nested) => forget_vectors(&mut nested.query),
+        Query::Best(best) => best.queries.iter_mut().for_each(forget_vectors),
+        Query::Functions(asked) => {
+            forget_vectors(&mut asked.query);
+            let filters = asked
+                .functions
+                .iter_mut()
+                .filter_map(|one| one.filter.as_mut());
+            filters.for_each(forget_vectors);
+        }
+        _ => {}
+    }
 }

@@ -7,6 +7,8 @@ use tideline_model::Value;
 use tideline_model::search::{Bool, Columns, Match, Missing, Query, Search, Sort, Sorter};
 
 use super::bed::{Bed, key_of, search};
+use super::plain::Row;
+use super::random::Random;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_large_rows_ends_early_and_the_next_one_goes_on() {
@@ -147,6 +149,59 @@ async fn pages_by_score_of_all_rows_have_each_once() {
         let keys = bed.keys(&query, Some(sort), 2).await;
         let numbers: Vec<i64> = keys.into_iter().map(|(_, number)| number).collect();
         assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6]);
+    }
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_of_another_field_take_the_place_of_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(0x7e87);
+    let mut bed = Bed::open(folder.path());
+    bed.create().await;
+    bed.index().await;
+    for _ in 0..4 {
+        for _ in 0..40 {
+            let key = random.key();
+            let cells = (random.below(6) > 0).then(|| random.cells());
+            bed.write(key, cells).await;
+        }
+        for (is_desc, missing) in [(false, Missing::Last), (true, Missing::First)] {
+            let is_first = missing == Missing::First;
+            let sort = Sort {
+                sorters: vec![Sorter::Field {
+                    name: "word".to_owned(),
+                    is_desc,
+                    mode: None,
+                    missing,
+                    missing_field: Some("whole_text".to_owned()),
+                }],
+                keys_last: true,
+            };
+            let mut due: Vec<_> = bed
+                .rows
+                .iter()
+                .map(|(key, cells)| {
+                    let row = Row {
+                        number: key.1,
+                        cells,
+                    };
+                    let texts = [row.texts("word"), row.texts("whole_text")].concat();
+                    (texts.into_iter().next(), key.clone())
+                })
+                .collect();
+            due.sort_by(|(one, one_key), (other, other_key)| {
+                let texts = match (one, other) {
+                    (Some(one), Some(other)) if is_desc => other.cmp(one),
+                    (Some(one), Some(other)) => one.cmp(other),
+                    (one, other) if is_first => one.is_some().cmp(&other.is_some()),
+                    (one, other) => other.is_some().cmp(&one.is_some()),
+                };
+                texts.then(one_key.cmp(other_key))
+            });
+            let due: Vec<_> = due.into_iter().map(|(_, key)| key).collect();
+            assert_eq!(bed.keys(&Query::All, Some(sort), 7).await, due);
+        }
     }
     bed.close().await;
 }
