@@ -126,6 +126,11 @@ class Cluster:
             node.start()
         return self
 
+    def first(self):
+        """Once the first node owns the new log."""
+        soon(self.nodes[0].ready)
+        return self
+
     def close(self):
         for node in self.nodes:
             if node.process and node.process.poll() is None:
