@@ -7,6 +7,7 @@ says who does, and an owner that was deposed while it lives acknowledges nothing
 import json
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -14,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 from client import Client
 from clustered import Cluster, Writer, faults, messages, soon
-from guarded import closed
+from guarded import SECRET, closed, token
 
 
 @pytest.fixture
@@ -165,3 +166,30 @@ def test_all_nats_servers_are_killed_with_a_frame_on_its_way(tmp_path, fault):
         found, _ = messages(n2, "t")
         wrong = faults(found, [first, last])
         assert any("lost" in one for one in wrong) if fault else wrong == []
+
+
+def test_only_an_administrator_has_the_log_move(tmp_path):
+    secret = tmp_path / "main.key"
+    secret.write_bytes(SECRET)
+    secret.chmod(0o600)
+    auth = f'[auth]\nissuer = "me"\naudience = ["chat"]\nhs256_secret_files = ["{secret}"]\n'
+    with Cluster(tmp_path, auth) as cluster:
+        n1, n2, _ = cluster.start().first().nodes
+        key = lambda *words: subprocess.run([cluster.binary, "key", *words], capture_output=True, text=True, check=True).stdout.strip()
+        made = key("create", "first", "--bootstrap", "--data", n1.data)
+        move = lambda name: cluster.run("take-over", name, "--config", cluster.config, "--force")
+        for cluster.key in ["", token(), made[:-4] + "AAAA"]:
+            assert "an administrator's key is asked for" in move("n2").stderr
+        for node in [n1, n2]:
+            assert node.http("POST", "/v1/cluster/take-over")[0] == 401
+            assert node.http("POST", "/v1/cluster/resign", headers={"authorization": f"Bearer {token()}"})[0] == 403
+            assert node.get("/metrics")[0] == 401
+        # Keys are rows of the log: a standby knows those of the owner, and an owner those of before.
+        cluster.key = made
+        assert "n2 owns the log, in term 2" in move("n2").stdout
+        soon(n2.ready)
+        assert "cluster.take-over" in n2.whole_log()
+        soon(lambda: cluster.run("check", "--config", cluster.config).returncode == 0)
+        identity = json.loads(n2.rpc(made, "key.list")[2])["result"]["keys"][0]["id"]
+        assert n2.rpc(made, "key.revoke", id=identity)[0] == 200
+        soon(lambda: n1.get("/v1/cluster", {"authorization": f"Bearer {made}"})[0] == 401)
