@@ -50,7 +50,8 @@ impl fmt::Debug for Membership {
 const PARTITION: PartitionId = PartitionId(0);
 
 impl Membership {
-    /// Opens the directory as a member's, and begins to follow the log. `claims_again`: if this node was the last owner.
+    /// Opens the directory as a member's, and begins to follow the log. `claims_again`: if this node was the last
+    /// owner.
     pub(super) async fn begin(
         key: &ClusterKey,
         config: &Config,
@@ -126,8 +127,8 @@ impl Membership {
         Ok((Arc::new(membership), opened))
     }
 
-    /// Waits until the node owns the log. One that nobody has ever owned the first of all nodes claims unasked: there is
-    /// no key yet by which a person could ask for it.
+    /// Waits until the node owns the log. One that nobody has ever owned the first of all nodes claims unasked: there
+    /// is no key yet by which a person could ask for it.
     pub(super) async fn owns(&self) {
         let mut role = self.role.clone();
         let mut is_first = self.key.nodes.keys().next() == Some(&self.key.node);
