@@ -63,6 +63,8 @@ export type Details = {
   "limit"?: number | null;
   /** Of a message that does not grow any more: how it went; absent = it never was open. */
   "outcome"?: (Outcome | null);
+  /** Of a node of a cluster: the address of the node that owns it and can do this. */
+  "owner"?: string | null;
   /** How many parts it has. */
   "parts"?: number | null;
   /** Switch on this. */
@@ -1110,6 +1112,20 @@ export type ServerCaller = {
   "rights"?: Array<GrantText> | null;
   /** Their user. */
   "user"?: string | null;
+};
+
+/** A node's part in a cluster. */
+export type ServerCluster = {
+  /** Frames that are in the log and not applied here. */
+  "lag": number;
+  /** The cluster's name. */
+  "name": string;
+  /** The node's. */
+  "node": string;
+  /** The node that owns the log, as far as this one knows. */
+  "owner"?: string | null;
+  /** The term of its claim. */
+  "term": number;
 };
 
 /** Something that is wrong, or will be. */
@@ -2948,6 +2964,8 @@ export interface Methods {
     result: {
       /** Whether credentials are asked for. */
       "auth": boolean;
+      /** Its part in a cluster; absent = it is alone. */
+      "cluster"?: (ServerCluster | null);
       /** Where it listens: an address and a port. */
       "listen": string;
       /** The machine's name. */

@@ -1,8 +1,8 @@
 //! This node's seat in a cluster: its partition as a member of a shared log, the driver of that log, and what is said
 //! of both.
 //!
-//! Owns: their opening and their end. Promises: the partition is closed before its driver ends; a node that owned the
-//! log when it stopped claims it again, and no other one claims unasked. Must not: serve calls.
+//! Owns: their opening and their end. Promises: the partition is closed before its driver ends; unasked only the last
+//! owner claims when it is started again, and the first node a new log. Must not: serve calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,7 +50,8 @@ impl fmt::Debug for Membership {
 const PARTITION: PartitionId = PartitionId(0);
 
 impl Membership {
-    /// Opens the directory as a member's, and begins to follow the log. `claims_again`: if this node was the last owner.
+    /// Opens the directory as a member's, and begins to follow the log. `claims_again`: if this node was the last
+    /// owner.
     pub(super) async fn begin(
         key: &ClusterKey,
         config: &Config,
@@ -126,13 +127,29 @@ impl Membership {
         Ok((Arc::new(membership), opened))
     }
 
-    /// Waits until the node owns the log.
+    /// Waits until the node owns the log. One that nobody has ever owned the first of all nodes claims unasked: there
+    /// is no key yet by which a person could ask for it.
     pub(super) async fn owns(&self) {
         let mut role = self.role.clone();
-        let owns = |role: &Role| matches!(role, Role::Owns { .. });
-        if role.wait_for(owns).await.is_err() {
-            // The partition is closed, or has stopped for good.
-            std::future::pending().await
+        let mut is_first = self.key.nodes.keys().next() == Some(&self.key.node);
+        loop {
+            let is_new = match &*role.borrow_and_update() {
+                Role::Owns { .. } => return,
+                Role::Follows {
+                    owner: None,
+                    term: 0,
+                } => true,
+                Role::Follows { .. } | Role::Stopped(_) => false,
+            };
+            if is_first && is_new && self.has_all() {
+                is_first = false;
+                self.take_over();
+            }
+            match tokio::time::timeout(LOOK_EVERY, role.changed()).await {
+                // The partition has ended.
+                Ok(Err(_)) => std::future::pending().await,
+                Ok(Ok(())) | Err(_) => {}
+            }
         }
     }
 
@@ -253,3 +270,4 @@ const FRAME_BYTES_MAX: usize = 7 << 20;
 const OWNER_SILENCE_MS: u32 = 800;
 const ATTEST_FRAMES: u64 = 4_096;
 const ATTEST_MS: u64 = 60_000;
+const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -37,6 +37,7 @@ MACHINE = "changes the machine: installs packages or copies files to /etc"
 PIECE = "a piece of a program"
 NO_COMMAND = "no command: it shows a format or a message"
 MEASURES = "measures for minutes, and needs a release build"
+IN_CLUSTER = "needs three NATS servers; tests/python/test_cluster_served.py has them"
 IN_CENTRIFUGE = "tests/centrifuge/test_node.py runs it, beside the SDKs that it needs"
 IN_TABLESTORE = "tests/tablestore/test_langgraph.py runs it, beside the packages that it needs"
 IN_LLAMA_INDEX = "tests/llama_index/ runs it, beside the packages that it needs"
@@ -76,6 +77,14 @@ NOT_RUN = {
         "tideline restore s3:": STORE,
         "tideline backup prune s3:": STORE,
         "s3://my-bucket": NO_COMMAND,
+    },
+    "docs/CLUSTER.md": {
+        "cd cluster": IN_CLUSTER,
+        "tideline cluster status": IN_CLUSTER,
+        "tideline send": IN_CLUSTER,
+        "kill -9": IN_CLUSTER,
+        "tideline cluster take-over": IN_CLUSTER,
+        "tideline history": IN_CLUSTER,
     },
     "docs/CONSOLE.md": {
         "apt-get": MACHINE,

@@ -68,6 +68,8 @@ class Cluster:
         self.directory = pathlib.Path(directory)
         self.binary = os.environ["TIDELINE_BIN"]
         self.nats = {}
+        # What the commands show.
+        self.key = ""
         client, route, monitor = ports(3)
         hosts = {name: f"127.0.0.{number}" for number, name in enumerate(["m1", "m2", "m3"], 1)}
         self.command(
@@ -106,7 +108,8 @@ class Cluster:
 
     def run(self, *words):
         words = [self.binary, "cluster", *map(str, words)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=2 * PATIENCE)
+        environment = {**os.environ, **({"TIDELINE_KEY": self.key} if self.key else {})}
+        return subprocess.run(words, capture_output=True, text=True, timeout=2 * PATIENCE, env=environment)
 
     def command(self, *words):
         ran = self.run(*words)
@@ -124,6 +127,11 @@ class Cluster:
     def start(self):
         for node in self.nodes:
             node.start()
+        return self
+
+    def first(self):
+        """Once the first node owns the new log."""
+        soon(self.nodes[0].ready)
         return self
 
     def close(self):

@@ -1325,7 +1325,21 @@ class _ServerStatusResult(TypedDict):
 class ServerStatusResult(_ServerStatusResult, total=False):
     """How the server is."""
 
+    cluster: ServerCluster
     reason: str
+
+
+class _ServerCluster(TypedDict):
+    lag: int
+    name: str
+    node: str
+    term: int
+
+
+class ServerCluster(_ServerCluster, total=False):
+    """A node's part in a cluster."""
+
+    owner: str
 
 
 class ServerNotice(TypedDict):

@@ -45,10 +45,11 @@ pub(super) fn create(args: &CreateArgs, out: &mut Output) -> Result<(), String> 
     };
     let before = Place::before_genesis(HistoryId::random(), Position::ZERO, 0, 0);
     let made = tideline_jetstream::create(&access, &genesis, &before, args.copies)?;
+    let first = cluster.nodes.keys().next().map_or("", String::as_str);
     let told = writeln!(
         out,
-        "stream {} is made. Start the nodes, then: tideline cluster take-over {} --config FILE",
-        made.stream, cluster.node
+        "stream {} is made. Start the nodes: {first} will own the log",
+        made.stream
     );
     told.map_err(|error| error.to_string())
 }

@@ -27,7 +27,7 @@ pub enum ClusterCommand {
     NatsConfig(NatsConfigArgs),
     /// Make the log of a new cluster in NATS, once
     ///
-    /// Afterwards start the nodes, and have one of them own the log by `tideline cluster take-over`.
+    /// Afterwards start the nodes. The first of them, by name, owns the log until `take-over` is typed.
     Create(CreateArgs),
     /// Show each node: which one owns the log, and how far the others are behind
     Status(NodesArgs),

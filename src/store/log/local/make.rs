@@ -1,7 +1,7 @@
 //! Making a log, and saying which one is there.
 //!
-//! Owns: the order in which a new log's files become durable. Promises: an attempt that was interrupted is gone on with;
-//! a log that was in use is never made anew. Must not: open one.
+//! Owns: the order in which a new log's files become durable. Promises: an attempt that was interrupted is gone on
+//! with; a log that was in use is never made anew. Must not: open one.
 
 use super::super::error::Error;
 use super::super::frame::Frame;

@@ -1,9 +1,9 @@
 //! A partition whose log is shared by the nodes of a cluster: it follows what others write, or owns and writes.
 //!
 //! Owns: the seam to what drives the log, the place of the mirror, and the writer's other way of life. Promises: a
-//! write is answered "done" only when the log has acknowledged it; what another owner's frames say is what a restart would
-//! bring back; a node that can't be sure writes nothing more. Must not: decide who owns (`tideline_cluster` does), or
-//! know how frames travel.
+//! write is answered "done" only when the log has acknowledged it; what another owner's frames say is what a restart
+//! would bring back; a node that can't be sure writes nothing more. Must not: decide who owns (`tideline_cluster`
+//! does), or know how frames travel.
 
 mod came;
 mod host;
@@ -132,8 +132,8 @@ impl Partitions {
         Some(self.inner.line.as_ref()?.role.subscribe())
     }
 
-    /// Names the driver. `wake` tells it of a batch; `proves` says whether this node owns the log for sure at the moment
-    /// of the call; `read` finds that out, and up to where a view must reach, and blocks meanwhile.
+    /// Names the driver. `wake` tells it of a batch; `proves` says whether this node owns the log for sure at the
+    /// moment of the call; `read` finds that out, and up to where a view must reach, and blocks meanwhile.
     pub fn attach(
         &self,
         wake: impl Fn() + Send + Sync + 'static,

@@ -11,6 +11,7 @@ use super::super::StoreError;
 use super::super::commit::in_flight::failed;
 use super::super::commit::queue::Queued;
 use super::super::commit::writer::Writer;
+use super::Role;
 use super::line::Outgoing;
 use super::member::{Filled, Member, Sent};
 
@@ -25,6 +26,10 @@ impl Writer {
         self.tell_role(&member);
         loop {
             self.come(&mut member);
+            let is_told = || matches!(*member.line.role.borrow(), Role::Stopped(_));
+            if self.shared.is_stopped() && !is_told() {
+                self.stop_member(&mut member, "the image or the log failed".to_owned());
+            }
             self.expire(&mut member);
             if self.is_closing && (member.is_free() || self.is_given_up(&member)) {
                 break;

@@ -131,7 +131,9 @@ impl Writer {
     pub(in super::super) fn is_full(&self) -> bool {
         self.is_rotating
             || self.memtable.bytes() >= self.options.memtable_bytes
+            // One without rows is not frozen, whatever came without any.
             || self.memtable.log_bytes() >= self.options.memtable_log_bytes()
+                && !self.memtable.is_empty()
     }
 
     /// Writes the batch as one frame. `None` = there is nothing to write.
