@@ -67,6 +67,7 @@ class Writer(threading.Thread):
                 self.message()
             except AssertionError as wrong:
                 self.wrong.append(str(wrong))
+                return
             except Exception:
                 time.sleep(0.05)
                 client = connect(self.server)
@@ -105,6 +106,9 @@ def writers(server):
         one.start()
     try:
         yield all_of_them
+        # Each has done something, however slow the machine is.
+        while any(one.is_alive() and one.searched < 4 for one in all_of_them):
+            time.sleep(0.1)
     finally:
         stop.set()
         for one in all_of_them:
@@ -113,7 +117,7 @@ def writers(server):
     assert not wrong, wrong[:3]
     rows, messages, searched = (sum(getattr(one, what) for one in all_of_them) for what in ("rows", "messages", "searched"))
     print(f"{rows} rows and {messages} messages written, {searched} searches held")
-    assert all(one.rows for one in all_of_them) and searched > 20
+    assert searched >= 4 * WRITERS
 
 
 def caught_up(server):
