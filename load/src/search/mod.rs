@@ -1,8 +1,8 @@
 //! `search`: messages found by their words. How fast is an index made of what is there, how long does a search take
 //! beside appends, and is a message found as soon as it was acknowledged?
 //!
-//! Owns: the order of it: real chat is stored, indexed, searched. Promises: each hit is looked at, and must have what it
-//! was asked for; what was acknowledged is searched for at once. Must not: believe an answer that says it is behind.
+//! Owns: the order of it: real chat is stored, indexed, searched. Promises: each hit is looked at, and must have what
+//! it was asked for; what was acknowledged is searched for at once. Must not: believe an answer that says it is behind.
 
 mod mark;
 mod query;
@@ -152,7 +152,7 @@ impl Search {
         }
     }
 
-    /// Starts the server of `--binary` again, with an index that it has to make of all that is there, as fast as it can.
+    /// Starts the server of `--binary` again, with an index to make of all that is there, as fast as it goes.
     async fn build(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let Some((mut launch, server)) = run.server.take() else {
             return self.is_on(run).await;

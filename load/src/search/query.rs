@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// The words of the lines: runs of ASCII letters and digits, in small letters, of lines that have nothing else but signs.
+/// The words of the lines, in small letters: runs of ASCII letters and digits, of lines with nothing else but signs.
 pub(super) struct Words(Vec<Vec<String>>);
 
 impl Words {

@@ -298,11 +298,9 @@ pub(super) fn partition_folder(data: &Path, id: PartitionId) -> PathBuf {
 }
 
 fn make(path: &Path) -> Result<(), OpenError> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| OpenError::from_io("make the data directory", path, error))
+    let mut folder = fs::DirBuilder::new();
+    let made = folder.recursive(true).mode(0o700).create(path);
+    made.map_err(|error| OpenError::from_io("make the data directory", path, error))
 }
 
 /// Removes a file or a folder, if it is there.
@@ -324,7 +322,7 @@ fn remove(path: &Path) -> Result<(), OpenError> {
 fn give_up_room(log: &Path) -> Result<(), OpenError> {
     match LocalStorage::read_only(log) {
         Ok(storage) => {
-            Ok(log::give_up(&storage).map_err(|error| OpenError::from(error).within(log))?)
+            log::give_up(&storage).map_err(|error| OpenError::from(error).within(log))
         }
         // That it is missing is told by who opens it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
