@@ -321,9 +321,7 @@ fn remove(path: &Path) -> Result<(), OpenError> {
 /// Gives up what the log of a partition that has ended keeps for more of it.
 fn give_up_room(log: &Path) -> Result<(), OpenError> {
     match LocalStorage::read_only(log) {
-        Ok(storage) => {
-            log::give_up(&storage).map_err(|error| OpenError::from(error).within(log))
-        }
+        Ok(storage) => log::give_up(&storage).map_err(|error| OpenError::from(error).within(log)),
         // That it is missing is told by who opens it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(OpenError::from_io("open", log, error)),
