@@ -41,7 +41,7 @@ from tables import one_key_index, one_key_table, search_for_all, signed  # noqa:
 
 GRAFANA = pathlib.Path(__file__).resolve().parent.parent / "grafana"
 RULES = GRAFANA / "prometheus"
-WINDOW = "30s"
+WINDOW = "10m"
 # A webhook whose receiver takes everything, and one whose receiver never does: its changes become dead letters.
 WEBHOOKS = """
 [[webhook]]

@@ -33,7 +33,7 @@ let said, results, program, printed;
 try {
   while (!(await fetch(`${url}/readyz`).then((answer) => answer.ok, () => false))) await new Promise((resolve) => setTimeout(resolve, 50));
   const found = join(folder, "results.json");
-  said = spawnSync(process.execPath, [join(TIDELINE_MODULES, "node_modules/vitest/vitest.mjs"), "run", "streams.test.js", "--reporter=json", `--outputFile=${found}`], {
+  said = spawnSync(process.execPath, [join(TIDELINE_MODULES, "node_modules/vitest/vitest.mjs"), "run", "streams.test.js", "--testTimeout=60000", "--reporter=json", `--outputFile=${found}`], {
     cwd: TIDELINE_MODULES,
     env: { ...process.env, STREAMS_URL: url, NO_PROXY: "127.0.0.1" },
     encoding: "utf8",

@@ -83,9 +83,17 @@ class Bodies:
     def call(self, method, params, batch=False):
         call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         body = json.dumps([call] if batch else call)
-        self.connection.request("POST", "/v1/rpc", body=body, headers=self.headers)
-        response = self.connection.getresponse()
+        try:
+            response = self.asked(body)
+        except (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected):
+            # It has been quiet for longer than the server keeps it.
+            self.connection.close()
+            response = self.asked(body)
         return response.status, response.read()
+
+    def asked(self, body):
+        self.connection.request("POST", "/v1/rpc", body=body, headers=self.headers)
+        return self.connection.getresponse()
 
 
 @pytest.mark.parametrize("how", ["nothing", *HOW])

@@ -39,7 +39,7 @@ const SUITES: [(&str, fn()); 10] = [
     ("tablestore::llama_index", tablestore::llama_index),
 ];
 /// So many run at a time: each waits for most of its time.
-const TOGETHER: usize = 4;
+const TOGETHER: usize = 3;
 
 fn main() -> ExitCode {
     let mut words = std::env::args();

@@ -329,6 +329,7 @@ mod tests {
             metrics.webhook("search"),
             metrics.reshapes(),
             metrics.backups(),
+            metrics.cluster(),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);
