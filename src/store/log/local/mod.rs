@@ -81,6 +81,9 @@ impl Archive for Arc<Files> {
     }
 
     fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
+        // The segment with the newest frame that is on disk stays: a power cut takes those above it.
+        let synced = self.synced.load(Ordering::Acquire);
+        let covered = covered.min(Position(synced.saturating_sub(1)));
         self.segments.retain(covered, now_ms)
     }
 

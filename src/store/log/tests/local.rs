@@ -274,6 +274,34 @@ fn a_log_above_its_size_lets_go_of_what_is_covered() {
     assert!(keeper.bytes() <= 5000 + 2000);
 }
 
+/// The image covers all that is on disk, and the next segment has only what a power cut takes.
+#[test]
+fn a_mirror_keeps_the_newest_frame_that_is_on_disk() {
+    let disk = RecordingStorage::new();
+    let small = Options {
+        retention_bytes: 0,
+        ..options()
+    };
+    drop(reopen(&disk, small, 0).unwrap());
+    let mirror = |disk: &RecordingStorage, covered| {
+        Log::open_mirror(Arc::new(disk.clone()), small, covered).unwrap()
+    };
+    let (mut log, _) = mirror(&disk, Position(0));
+    let (mut begun, mut gone) = (0, 0);
+    for now_ms in 1..=60 {
+        let frame = append(&mut log, now_ms, 200);
+        let (keeper, before) = (log.keeper(), Position(frame.position.0 - 1));
+        let newest = log.reader().pieces().last().map(|(first, _)| *first);
+        if newest == Some(frame.position) && before > Position::ZERO {
+            gone += keeper.retain(before, u64::MAX).unwrap();
+            let cut = disk.after_power_cut(disk.points(), Crash::DropAll);
+            assert_eq!(mirror(&cut, before).1.last, before);
+            begun += 1;
+        }
+    }
+    assert!(begun > 3 && gone > 3, "{begun} {gone}");
+}
+
 #[test]
 fn a_reader_keeps_the_file_it_reads_while_retention_goes_on() {
     let disk = RecordingStorage::new();

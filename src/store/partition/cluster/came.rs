@@ -5,6 +5,7 @@
 //! gone before another frame shows. Must not: answer "done" for anything that was not acknowledged.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tideline_cluster::{Frame as WholeFrame, Place};
 
@@ -17,18 +18,22 @@ use super::member::{Member, Sent};
 use crate::log::Frame;
 use tideline_base::ids::Position;
 
+/// What comes is applied for so long, before the writer looks at the rest of its work.
+const COME: Duration = Duration::from_millis(20);
+
 impl Writer {
-    /// Applies what came, until there is nothing more or the flusher is too far behind.
-    pub(super) fn come(&mut self, member: &mut Member) {
-        loop {
+    /// Applies what came, for a while; whether there may be more. `false` also when the flusher is too far behind.
+    pub(super) fn come(&mut self, member: &mut Member) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < COME {
             if !member.owns && member.is_free() && self.is_full() {
                 self.freeze_member(member);
                 if member.is_lagging {
-                    return;
+                    return false;
                 }
             }
             let Some(came) = member.line.pop() else {
-                return;
+                return false;
             };
             if self.shared.is_stopped() {
                 continue;
@@ -41,11 +46,13 @@ impl Writer {
                 }
                 Came::Owns => {
                     member.owns = true;
+                    self.shared.hold.set_follows(false);
                     self.tell_role(member);
                 }
                 Came::Acknowledged(upto) => self.acknowledged(member, upto),
                 Came::Moved => {
                     member.owns = false;
+                    self.shared.hold.set_follows(true);
                     self.stored_is_settled(member);
                     self.take_back(member, StoreError::Moved);
                     self.tell_role(member);
@@ -55,6 +62,7 @@ impl Writer {
                 Came::Stopped(why) => self.stop_member(member, why),
             }
         }
+        true
     }
 
     /// Takes a frame that is in the log.
@@ -183,6 +191,7 @@ impl Writer {
         self.shared.metrics.commit.failed.increment(1);
         self.shared.stop(why.clone());
         member.owns = false;
+        member.line.close();
         self.take_back(member, StoreError::OutcomeUnknown);
         for (_, answers) in member.unanswered.drain(..) {
             for job in answers {

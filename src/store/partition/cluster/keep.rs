@@ -65,8 +65,9 @@ impl Writer {
     /// Freezes the memtable once mirror and place are on disk. Nothing is on its way.
     pub(super) fn freeze_member(&mut self, member: &mut Member) {
         // Who writes is told to wait by the queue; who follows waits itself.
-        member.is_lagging = !member.owns && self.shared.frozen() >= FROZEN_MAX;
-        if member.is_lagging || self.shared.is_stopped() {
+        let is_stopped = self.shared.is_stopped();
+        member.is_lagging = !is_stopped && !member.owns && self.shared.frozen() >= FROZEN_MAX;
+        if member.is_lagging || is_stopped {
             return;
         }
         if self.memtable.is_empty() {

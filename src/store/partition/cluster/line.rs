@@ -67,6 +67,8 @@ struct State {
     wanted: Option<Instant>,
     outgoing: Option<Outgoing>,
     is_closed: bool,
+    /// The writer has all that came before this node became the owner, and nothing that ends this has come since.
+    owns: bool,
     writer: Option<Thread>,
     place: Option<Place>,
 }
@@ -101,7 +103,7 @@ impl Default for Line {
 
 /// The driver's end.
 impl Line {
-    /// Something came. Blocks while the writer is far behind.
+    /// Something came. Blocks while the writer is far behind, unless the line is closed.
     pub(super) fn push(&self, came: Came) {
         let mut state = self.lock();
         while state.came_bytes > CAME_BYTES_MAX && !state.is_closed {
@@ -112,6 +114,7 @@ impl Line {
             return;
         }
         state.came_bytes += bytes_of(&came);
+        state.owns &= !is_turn(&came);
         state.came.push_back(came);
         wake_writer(&state);
     }
@@ -167,6 +170,7 @@ impl Line {
         let mut state = self.lock();
         let came = state.came.pop_front()?;
         state.came_bytes -= bytes_of(&came);
+        state.owns |= matches!(came, Came::Owns) && !state.came.iter().any(is_turn);
         if state.came_bytes <= CAME_BYTES_MAX {
             self.room.notify_all();
         }
@@ -212,9 +216,10 @@ impl Line {
         self.lock().outgoing.take().is_some()
     }
 
-    /// Whether the driver is sure at this moment that it owns the log.
+    /// Whether the driver is sure at this moment that it owns the log, and the writer has all that came before.
     pub(in super::super) fn proves(&self) -> bool {
-        self.reach.get().is_some_and(|reach| (reach.proves)())
+        let owns = self.lock().owns;
+        owns && self.reach.get().is_some_and(|reach| (reach.proves)())
     }
 
     /// Up to where a view must reach that is to show all that was acknowledged before this call; `None` = this node
@@ -223,10 +228,10 @@ impl Line {
         (self.reach.get()?.read)()
     }
 
-    /// The writer ends: nothing is taken any more.
+    /// The writer takes nothing any more: it ends, or its partition has stopped.
     pub(super) fn close(&self) {
         let mut state = self.lock();
-        state.is_closed = true;
+        (state.is_closed, state.owns) = (true, false);
         (state.came, state.came_bytes) = (VecDeque::new(), 0);
         state.outgoing = None;
         self.room.notify_all();
@@ -265,9 +270,67 @@ fn wake_writer(state: &State) {
     }
 }
 
+/// Whether it begins or ends that this node owns the log.
+fn is_turn(came: &Came) -> bool {
+    matches!(came, Came::Owns | Came::Moved | Came::Stopped(_))
+}
+
 fn bytes_of(came: &Came) -> usize {
     match came {
         Came::Taken { frame, .. } => CAME_BYTES + frame.bytes.len(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        let line = Line::default();
+        line.attach(Box::new(|| {}), Box::new(|| true), Box::new(|| None));
+        line
+    }
+
+    /// The driver's lease alone proves nothing: the writer may be an ownership behind.
+    #[test]
+    fn reads_are_proven_only_when_the_writer_has_what_came_before() {
+        let line = line();
+        let seen = |what| {
+            line.push(what);
+            line.proves()
+        };
+        assert!(!seen(Came::Owns));
+        let popped = || line.pop().map(|_| line.proves());
+        assert_eq!(popped(), Some(true));
+        assert!(seen(Came::Acknowledged(Position(2))), "it goes on");
+        assert!(!seen(Came::Moved) && !seen(Came::Owns));
+        assert_eq!(
+            [popped(), popped(), popped()],
+            [Some(false), Some(false), Some(true)]
+        );
+        assert!(!seen(Came::Owns) && !seen(Came::Moved) && !seen(Came::Owns));
+        assert_eq!(
+            [popped(), popped(), popped()],
+            [Some(false), Some(false), Some(true)]
+        );
+        line.close();
+        assert!(!line.proves());
+    }
+
+    /// The driver is let go when the line is closed, and not made to wait again.
+    #[test]
+    fn a_closed_line_makes_nobody_wait() {
+        let line = line();
+        line.lock().came_bytes = CAME_BYTES_MAX + 1;
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| line.push(Came::Moved));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!waits.is_finished());
+            line.close();
+        });
+        line.lock().came_bytes = CAME_BYTES_MAX + 1;
+        line.push(Came::Moved);
+        assert!(line.pop().is_none());
     }
 }

@@ -148,9 +148,10 @@ impl Partitions {
     /// Takes a view that shows all that was acknowledged before this call, on whatever node. `Err` also where another
     /// node has to be asked. Blocks.
     pub(super) fn proven(partition: &Shared, line: Option<&Line>) -> Result<View, ReadError> {
+        // Before: what was acknowledged until then is shown. After: no other node had written when the view was taken.
+        let was_proven = line.is_none_or(Line::proves);
         let view = partition.view()?;
-        // Looked at after the view was taken.
-        let Some(line) = line.filter(|line| !line.proves()) else {
+        let Some(line) = line.filter(|line| !was_proven || !line.proves()) else {
             return Ok(view);
         };
         let elsewhere = || ReadError::new("this node of the cluster does not own the log");

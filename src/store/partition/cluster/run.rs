@@ -25,7 +25,8 @@ impl Writer {
         member.wakes(std::thread::current());
         self.tell_role(&member);
         loop {
-            self.come(&mut member);
+            let has_more = self.come(&mut member);
+            self.sync_member(&mut member);
             let is_told = || matches!(*member.line.role.borrow(), Role::Stopped(_));
             if self.shared.is_stopped() && !is_told() {
                 self.stop_member(&mut member, "the image or the log failed".to_owned());
@@ -37,7 +38,7 @@ impl Writer {
             if member.is_free() && self.is_full() {
                 self.freeze_member(&mut member);
             }
-            if !self.send_filled(&mut member) && !self.take_one(&mut member) {
+            if !self.send_filled(&mut member) && !self.take_one(&mut member) && !has_more {
                 self.rest(&mut member);
             }
         }
@@ -226,7 +227,6 @@ impl Writer {
         if member.is_free() {
             member.line.release();
         }
-        self.sync_member(member);
         let is_quiet = member.is_free() && member.waits.is_none() && !member.is_dirty;
         let wait = match is_quiet && !member.is_lagging && !self.is_closing {
             true => REST,

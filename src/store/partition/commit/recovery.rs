@@ -77,6 +77,7 @@ pub(in super::super) fn start(
         Arc::clone(&rules),
         (reserve, Hold::new(options.holds_log)),
     );
+    shared.hold.set_follows(member.is_some());
     let shared = Arc::new(shared);
     let flusher = Flusher {
         shared: Arc::clone(&shared),

@@ -3,7 +3,7 @@
 //! Owns: the count of published bytes and the holds. Promises: while a position is held, no segment goes that has a
 //! batch above it. Must not: decide how far a hold may lag; each holder has a bound of its own.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tideline_base::ids::Position;
 pub use tideline_model::server::Holder;
@@ -22,6 +22,8 @@ pub(in super::super) struct Hold {
     above: [AtomicU64; HOLDERS],
     /// Holders that can are to let go of what is below this: the log has no room.
     asked: AtomicU64,
+    /// The log follows what another node writes: the holders above the store do not run here, so none can let go.
+    follows: AtomicBool,
 }
 
 impl Hold {
@@ -32,6 +34,7 @@ impl Hold {
             bytes: AtomicU64::new(0),
             above: std::array::from_fn(|_| AtomicU64::new(above)),
             asked: AtomicU64::new(0),
+            follows: AtomicBool::new(false),
         };
         hold.let_go(Holder::Reshape);
         hold.let_go(Holder::Backup);
@@ -65,6 +68,12 @@ impl Hold {
         self.set(holder, NOTHING);
     }
 
+    /// Whether the log follows what another node writes. Then it keeps nothing for holders above the store; what they
+    /// said last counts again when it does not.
+    pub(in super::super) fn set_follows(&self, follows: bool) {
+        self.follows.store(follows, Ordering::Release);
+    }
+
     /// The holders of the log, each with the position above which it holds.
     pub(in super::super) fn all(&self) -> Vec<(Holder, Position)> {
         let all = [
@@ -74,7 +83,11 @@ impl Hold {
             Holder::Backup,
             Holder::Search,
         ];
-        let above = |holder| Position(self.above[holder as usize].load(Ordering::Acquire));
+        let follows = self.follows.load(Ordering::Acquire);
+        let above = |holder| match holder {
+            Holder::Relay | Holder::Streams | Holder::Search if follows => NOTHING,
+            _ => Position(self.above[holder as usize].load(Ordering::Acquire)),
+        };
         let all = all.map(|holder| (holder, above(holder)));
         all.into_iter()
             .filter(|(_, above)| *above != NOTHING)
@@ -83,7 +96,7 @@ impl Hold {
 
     /// Up to here nobody needs the log's frames.
     pub(in super::super) fn above(&self) -> Position {
-        let all = self.above.iter().map(|above| above.load(Ordering::Acquire));
-        Position(all.min().unwrap_or(u64::MAX))
+        let all = self.all().into_iter().map(|(_, above)| above);
+        all.min().unwrap_or(NOTHING)
     }
 }

@@ -6,11 +6,14 @@
 use bytes::Bytes;
 
 use crate::log::{Extent, Frame};
+use tideline_base::ids::Position;
 
 /// The batches of a memtable.
 #[derive(Default)]
 pub(in super::super) struct Batches {
     buffers: Vec<Bytes>,
+    /// Of each: its position, and its bytes of log.
+    places: Vec<(Position, usize)>,
 }
 
 /// A key or a value: where it is.
@@ -37,12 +40,21 @@ impl Batches {
     pub(in super::super) fn push(&mut self, batch: &Frame) -> u32 {
         let number = u32::try_from(self.buffers.len());
         self.buffers.push(batch.buffer().clone());
+        self.places.push((batch.position, batch.bytes()));
         number.expect("a memtable holds far less than 2^32 batches")
+    }
+
+    /// Gives up the shares of the batches above a position, the last ones; gives how many bytes of log they were.
+    pub(in super::super) fn discard_above(&mut self, position: Position) -> usize {
+        let stay = self.places.partition_point(|(at, _)| *at <= position);
+        self.buffers.truncate(stay);
+        self.places.drain(stay..).map(|(_, bytes)| bytes).sum()
     }
 
     /// Gives up all shares.
     pub(in super::super) fn clear(&mut self) {
         self.buffers.clear();
+        self.places.clear();
     }
 
     /// The piece itself.

@@ -134,8 +134,9 @@ impl Memtable {
         assert!(position >= self.after, "what is older is not in here");
         // A sort has counted the rows.
         let _nobody = self.sorting.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = self.write().discard_above(position);
+        let (bytes, log_bytes) = self.write().discard_above(position);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.log_bytes.fetch_sub(log_bytes, Ordering::Relaxed);
         self.last.fetch_min(position.0, Ordering::AcqRel);
     }
 

@@ -181,9 +181,9 @@ impl Rows {
         self.groups[group as usize].rows.push(row);
     }
 
-    /// Forgets what batches above `position` did; gives how many bytes that were. Rows, groups and older versions lie
-    /// in the order of the batches that made them, so those of the forgotten ones lie at the ends.
-    pub(in super::super) fn discard_above(&mut self, position: Position) -> usize {
+    /// Forgets what batches above `position` did; gives how many bytes that were, and how many of log. Rows, groups and
+    /// older versions lie in the order of the batches that made them, so those of the forgotten ones lie at the ends.
+    pub(in super::super) fn discard_above(&mut self, position: Position) -> (usize, usize) {
         let (mut bytes, mut older) = (0, self.older.len());
         for row in &mut self.list {
             while row.newest.position > position {
@@ -223,7 +223,7 @@ impl Rows {
             }
             self.in_order.remove(&group.name);
         }
-        bytes
+        (bytes, self.batches.discard_above(position))
     }
 
     /// Forgets all rows and keeps the memory.

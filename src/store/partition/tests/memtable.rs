@@ -240,6 +240,22 @@ fn what_lies_above_a_position_can_be_discarded() {
     assert_eq!(all(&table), ["a2", "b1", "cb1", "cc2"]);
     table.discard_above(Position(0));
     assert!(table.is_empty() && table.bytes() == 0 && all(&table).is_empty());
+    assert_eq!(table.log_bytes(), 0);
+}
+
+/// Batches that are taken back again and again take no memory.
+#[test]
+fn what_is_discarded_lets_go_of_its_batch() {
+    let (table, kind) = (filled(), EntryKind::Put);
+    let log_bytes = table.log_bytes();
+    let (key, value) = (&b"a"[..], &b"a4"[..]);
+    let batch = frame_of(4, &[KeyedEntry { key, kind, value }]);
+    table.insert(&batch, &ToyRules);
+    let buffer = batch.buffer().clone();
+    drop(batch);
+    assert!(table.log_bytes() > log_bytes && !buffer.is_unique());
+    table.discard_above(Position(3));
+    assert!(table.log_bytes() == log_bytes && buffer.is_unique());
 }
 
 /// Each key once.
@@ -284,7 +300,7 @@ proptest! {
                 insert(&fresh, position, &rows);
             }
             prop_assert_eq!((table.bytes(), table.rows()), (fresh.bytes(), fresh.rows()));
-            prop_assert_eq!(table.last(), fresh.last());
+            prop_assert_eq!((table.last(), table.log_bytes()), (fresh.last(), fresh.log_bytes()));
             for at in [u64::MAX, kept.len() as u64 / 2] {
                 for direction in [Direction::Forward, Direction::Backward] {
                     prop_assert_eq!(all(&table, at, direction), all(&fresh, at, direction));

@@ -78,6 +78,8 @@ impl Cluster {
             // Several batches to a memtable, several memtables to a test.
             memtable_bytes: 16 << 10,
             fault: self.fault,
+            // Here nobody is above the store: while a node owns, its log then keeps all.
+            holds_log: self.seed.is_multiple_of(2),
             ..Options::default()
         };
         options.log.segment_bytes = 8 << 10;
@@ -487,6 +489,40 @@ fn a_member_s_directory_is_not_served_alone_nor_another_one_as_a_member_s() {
     fs::rename(&alone, cluster.folder(1)).expect("moved");
     let refused = cluster.try_open(1).expect_err("refused").to_string();
     assert!(refused.contains("another history"), "{refused}");
+}
+
+/// What holds the log runs where the log is owned. Elsewhere it would never let go.
+#[test]
+fn a_mirror_lets_go_while_its_node_follows() {
+    let cluster = Cluster::new(2, None);
+    let runtime = runtime();
+    let first = |index: usize| {
+        let node = cluster.node(index).expect("it runs");
+        node.partitions.tail(HOME).first()
+    };
+    let mut number = 0;
+    let mut write_until = |owner: usize, is_there: &dyn Fn() -> bool| {
+        let until = Instant::now() + PATIENCE;
+        while !is_there() {
+            assert!(
+                Instant::now() < until,
+                "{:?}",
+                [first(0), first(1), first(2)]
+            );
+            number += 1;
+            write(
+                &cluster.node(owner).expect("it runs"),
+                &runtime,
+                &format!("{number}"),
+            );
+        }
+    };
+    cluster.owns(0);
+    write_until(0, &|| first(1) > Position(1) && first(2) > Position(1));
+    assert_eq!(first(0), Position(1), "an owner waits for those that hold");
+    cluster.owns(1);
+    write_until(1, &|| first(0) > Position(1));
+    (0..3).for_each(|index| cluster.close(index, false));
 }
 
 /// The log takes nothing: what was begun has an unknown outcome after a while, and what was not is known not to be.
