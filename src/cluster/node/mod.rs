@@ -111,6 +111,17 @@ enum Role {
     Stopped(Halt),
 }
 
+/// A person's wish that this node owns the log. It is for the owner of then: a later one ends it, and so does time.
+#[derive(Debug)]
+struct Wish {
+    /// What was known to be in the log.
+    behind: Position,
+    until: SteadyMs,
+}
+
+/// A wish lasts so long.
+const WISH_MS: u64 = 60_000;
+
 /// See the file's opening.
 #[derive(Debug)]
 pub struct Node {
@@ -129,7 +140,7 @@ pub struct Node {
     /// When missing frames were asked for last.
     asked: Option<SteadyMs>,
     /// A person wants this node to claim.
-    is_wanted: bool,
+    wish: Option<Wish>,
     /// The last owner resigned in favour of this node.
     is_invited: bool,
     wants_beat: bool,
@@ -163,7 +174,7 @@ impl Node {
             refused: 0,
             ahead: place.position,
             asked: None,
-            is_wanted: false,
+            wish: None,
             is_invited: false,
             wants_beat: false,
             said: None,

@@ -166,12 +166,12 @@ impl Node {
         }
         self.place.take(&frame, is_void);
         self.refused = 0;
-        let content = frame.content.clone();
+        let (position, content) = (frame.position, frame.content.clone());
         self.commands.push(Command::Take { frame, is_void });
         match sent {
             Some(sent) if is_own => self.own_is_stored(&sent, now),
             sent if is_void => self.void_took(sent),
-            sent => self.others_is_stored(sent, content, now),
+            sent => self.others_is_stored(sent, (position, content), now),
         }
         self.acknowledge(now);
     }
@@ -204,7 +204,7 @@ impl Node {
         match &sent.frame.content {
             Content::Claim(claim) => {
                 self.role = Role::Owner;
-                (self.is_wanted, self.is_invited) = (false, false);
+                (self.wish, self.is_invited) = (None, false);
                 self.lease = Lease::new(claim.lease_ms);
                 self.acknowledge_from = self.hold.until();
                 self.attested = (position, now);
@@ -233,13 +233,21 @@ impl Node {
         }
     }
 
-    fn others_is_stored(&mut self, sent: Option<Settle>, content: Content, now: SteadyMs) {
+    fn others_is_stored(
+        &mut self,
+        sent: Option<Settle>,
+        (position, content): (Position, Content),
+        now: SteadyMs,
+    ) {
         if self.owns() {
             let batch = sent.filter(|sent| sent.frame.content == Content::Batch);
-            let position = batch.map(|sent| sent.frame.position);
-            self.commands.push(Command::Moved(position));
+            let unwritten = batch.map(|sent| sent.frame.position);
+            self.commands.push(Command::Moved(unwritten));
         }
         self.role = Role::Follower;
+        if matches!(content, Content::Claim(_) | Content::Resign { .. }) {
+            self.wish.take_if(|wish| position > wish.behind);
+        }
         match content {
             Content::Claim(_) => {
                 self.watch.changed(now);

@@ -5,7 +5,7 @@
 
 use tideline_base::ids::Position;
 
-use super::{Command, Node, Options, Role};
+use super::{Command, Node, Options, Role, WISH_MS, Wish};
 use crate::frame::{Claim, Content};
 use crate::lease::{ReadProof, SteadyMs};
 use crate::watch::{BEAT_MS, Beat};
@@ -43,9 +43,13 @@ impl Node {
         self.watch.refused(node, &self.place);
     }
 
-    /// A person wants this node to own the log. It claims when it has taken all frames that it knows of.
-    pub fn take_over(&mut self) {
-        self.is_wanted = !self.owns();
+    /// A person wants this node to own the log. It claims when it has taken all frames that it knows of, unless a
+    /// minute has passed before, or another node has claimed or resigned behind them.
+    pub fn take_over(&mut self, now: SteadyMs) {
+        self.wish = (!self.owns()).then(|| Wish {
+            behind: self.known(),
+            until: now.plus(WISH_MS),
+        });
     }
 
     /// Hands the log over: no read is answered from now on, and no further batch is taken.
@@ -114,7 +118,8 @@ impl Node {
         let Options { node, boot, .. } = &self.options;
         let is_mine = |claim: &Claim| claim.node == *node && claim.boot != *boot;
         let is_again = self.options.claims_again && place.owner.as_ref().is_some_and(is_mine);
-        let is_asked = self.is_wanted || self.is_invited || is_again;
+        let is_wanted = self.wish.as_ref().is_some_and(|wish| now < wish.until);
+        let is_asked = is_wanted || self.is_invited || is_again;
         is_open && !is_off && has_all && (is_asked || is_due())
     }
 

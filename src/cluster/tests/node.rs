@@ -132,7 +132,7 @@ fn a_claim_is_answered_when_the_lease_that_it_names_is_over() {
     bed.others(claim("a", 1_000));
     bed.tick(10);
     bed.others(Content::Batch);
-    bed.node.take_over();
+    bed.node.take_over(SteadyMs(bed.now));
     bed.tick(10);
     let claim = Bed::sealed(&bed.tick(10)).expect("it has all that is there");
     assert_eq!((claim.position, claim.term), (Position(4), 2));
@@ -158,7 +158,7 @@ fn a_claim_is_answered_when_the_lease_that_it_names_is_over() {
 #[test]
 fn a_deposed_owner_names_what_was_not_written() {
     let mut bed = Bed::new();
-    bed.node.take_over();
+    bed.node.take_over(SteadyMs(bed.now));
     bed.tick(10);
     let claim_of_b = Bed::sealed(&bed.tick(10)).expect("nobody owns");
     bed.stores(claim_of_b);
@@ -183,6 +183,39 @@ fn an_invitation_ends_with_the_next_claim() {
 }
 
 #[test]
+fn a_wish_ends_with_the_next_owner_and_with_time() {
+    let claims = |bed: &mut Bed| (0..10).any(|_| Bed::sealed(&bed.tick(10)).is_some());
+    let wished = || {
+        let mut bed = Bed::new();
+        bed.others(claim("a", 500));
+        bed.tick(10);
+        bed.node.take_over(SteadyMs(bed.now));
+        bed
+    };
+    assert!(claims(&mut wished()), "the control");
+    for content in [claim("c", 500), Content::Resign { to: None }] {
+        let mut bed = wished();
+        bed.others(content);
+        assert!(!claims(&mut bed));
+    }
+    let mut bed = wished();
+    bed.others(Content::Batch);
+    assert!(claims(&mut bed), "what the owner writes is no reason");
+    let mut bed = wished();
+    bed.now += 60_000;
+    assert!(!claims(&mut bed));
+    // What was known of at the time of the wish, and is read only now, does not end it.
+    let mut bed = Bed::new();
+    let frame = seal(bed.log.draft(claim("a", 500)), 0);
+    bed.node.received(Position(3), frame.clone(), SteadyMs(0));
+    bed.node.take_over(SteadyMs(0));
+    bed.log.take(&frame, false);
+    bed.comes(frame);
+    bed.others(claim("c", 500));
+    assert!(claims(&mut bed));
+}
+
+#[test]
 fn beats_of_before_a_rebuild_do_not_count() {
     let mut bed = Bed::new();
     let mut beat = Beat {
@@ -195,7 +228,7 @@ fn beats_of_before_a_rebuild_do_not_count() {
         stalled_ms: 0,
         wall_ms: 0,
     };
-    bed.node.take_over();
+    bed.node.take_over(SteadyMs(bed.now));
     bed.node.heard(&beat, SteadyMs(0), 0);
     bed.tick(10);
     assert!(Bed::sealed(&bed.tick(10)).is_some());

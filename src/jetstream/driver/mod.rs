@@ -46,6 +46,8 @@ struct Shown {
     proves_until: AtomicU64,
     /// See [`Node::is_current`].
     is_current: AtomicBool,
+    /// When it was so last, by the steady clock.
+    current_at: AtomicU64,
 }
 
 impl Shown {
@@ -54,6 +56,9 @@ impl Shown {
         let until = node.proves_until(now);
         self.proves_until.store(until.0, Ordering::Release);
         self.is_current.store(node.is_current(), Ordering::Release);
+        if node.is_current() {
+            self.current_at.store(now.0, Ordering::Release);
+        }
     }
 }
 
@@ -85,6 +90,7 @@ impl Driver {
         let (asks, asked) = mpsc::channel(READS_MAX);
         let (wake, close) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let shown = Arc::<Shown>::default();
+        shown.current_at.store(steady_now().0, Ordering::Release);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -150,6 +156,13 @@ impl Driver {
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.shown.is_current.load(Ordering::Acquire)
+    }
+
+    /// For how long [`Driver::is_current`] has not been so, in ms.
+    #[must_use]
+    pub fn unsure_ms(&self) -> u64 {
+        let current_at = SteadyMs(self.shown.current_at.load(Ordering::Acquire));
+        steady_now().since(current_at)
     }
 
     /// Whether a view that was taken before this call shows every write that was acknowledged before it was taken.

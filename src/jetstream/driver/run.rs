@@ -269,7 +269,7 @@ impl Running {
 
     fn asked(&mut self, ask: Ask) {
         match ask {
-            Ask::TakeOver => self.node.take_over(),
+            Ask::TakeOver => self.node.take_over(steady_now()),
             Ask::Resign(to) => self.node.resign(to),
             Ask::Read { asked, reply } if self.reads.len() < READS_MAX => {
                 self.reads.push_back(Read { asked, reply });

@@ -146,8 +146,9 @@ impl World {
     }
 
     pub(super) fn take_over(&mut self, host: usize) {
+        let now = self.steady(host);
         if let Some(process) = &mut self.hosts[host].process {
-            process.node.take_over();
+            process.node.take_over(now);
         }
     }
 

@@ -259,7 +259,7 @@ impl Driven {
             }
             for ask in asked.try_iter() {
                 match ask {
-                    Ask::TakeOver => self.node.take_over(),
+                    Ask::TakeOver => self.node.take_over(now()),
                     Ask::Resign(to) => self.node.resign(to),
                 }
             }
