@@ -26,6 +26,12 @@ pub use standby::{AccessNow, Standby};
 /// Where all of it is.
 pub(super) const PATH: &str = "/v1/cluster";
 
+/// Whether a request's path is one of them.
+pub(super) fn is_for(path: &str) -> bool {
+    let rest = path.strip_prefix(PATH);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// What a node says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
@@ -106,7 +112,9 @@ impl NodeStatus {
             NodeRole::Owner => "becoming the owner".to_owned(),
             NodeRole::Follower => format!("node {node} follows; {owner}"),
             NodeRole::Joining => format!("node {node} joins: {reason}; {owner}"),
-            NodeRole::Stopped => format!("node {node} has stopped: {reason}"),
+            NodeRole::Stopped => {
+                format!("node {node} has stopped: {reason}; restart it when that is mended")
+            }
         }
     }
 

@@ -19,43 +19,48 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::super::entrance::address::Proxies;
 use super::super::entrance::door;
 use super::super::entrance::door::{Access, USER, bearer};
+use super::super::entrance::renewal::renew;
 use super::super::entrance::socket::{Shaken, Socket};
 use super::super::http::origin::Allowed;
 use super::super::http::respond::{Answer, as_page, full, not_allowed, say, set};
 use super::super::http::timeouts::farewell;
-use super::super::http::{cors, files};
+use super::super::http::{ONLY_PROXIES, cors, files};
 use super::super::{Options, Pages, tablestore};
-use super::{Asked, Cluster, PATH, permit};
+use super::{Asked, Cluster, is_for, permit};
 use crate::credentials::Shown;
 use tideline_model::access::{Claim, Right};
 use tideline_wire::{Failure, Reason};
 
-/// Opens the judge of credentials anew, by the rows that this node has now; `None` = there is no `[auth]`.
-pub type AccessNow =
-    Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Access>, String>> + Send + Sync>;
+/// Opens the judge of credentials anew, by the rows that this node has now.
+pub type AccessNow = Arc<dyn Fn() -> BoxFuture<'static, Result<Access, String>> + Send + Sync>;
 
 /// See the file's opening.
 pub struct Standby {
     accepting: CancellationToken,
     tasks: TaskTracker,
+    /// Looks at the certificate's files.
+    renewal: Arc<Notify>,
 }
 
 struct Inside {
     options: Options,
     origins: Allowed,
+    proxies: Proxies,
     cluster: Arc<dyn Cluster>,
     pages: Arc<dyn Pages>,
-    access: AccessNow,
+    /// `None` = there is no `[auth]`.
+    access: Option<AccessNow>,
     /// Callers that are judged at a time: each has all keys read.
-    judging: Semaphore,
-    scrapes: Semaphore,
+    judging: Arc<Semaphore>,
+    scrapes: Arc<Semaphore>,
 }
 
 impl Standby {
@@ -66,7 +71,7 @@ impl Standby {
         options: Options,
         cluster: Arc<dyn Cluster>,
         pages: Arc<dyn Pages>,
-        access: AccessNow,
+        access: Option<AccessNow>,
     ) -> Standby {
         let inside = Arc::new(Inside {
             origins: Allowed::new(
@@ -74,23 +79,38 @@ impl Standby {
                 &options.allowed_hosts,
                 options.takes_proxied,
             ),
+            proxies: Proxies::new(&options.trusted_proxies),
             options,
             cluster,
             pages,
             access,
-            judging: Semaphore::new(1),
-            scrapes: Semaphore::new(1),
+            judging: Arc::new(Semaphore::new(1)),
+            scrapes: Arc::new(Semaphore::new(1)),
         });
         let standby = Standby {
             accepting: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            renewal: Arc::default(),
         };
+        if let Some(certificate) = inside.options.certificate.clone() {
+            let metrics = Arc::clone(&inside.options.metrics);
+            let renewing = renew(certificate, Arc::clone(&standby.renewal), metrics);
+            let stop = standby.accepting.clone();
+            standby
+                .tasks
+                .spawn(async move { stop.run_until_cancelled(renewing).await });
+        }
         let (stop, tasks) = (standby.accepting.clone(), standby.tasks.clone());
         standby.tasks.spawn(async move {
             let accepting = accept(listener, inside, tasks, stop.clone());
             stop.run_until_cancelled(accepting).await
         });
         standby
+    }
+
+    /// Looks at the certificate's files now.
+    pub fn reload(&self) {
+        self.renewal.notify_one();
     }
 
     /// Takes no more connections, and gives those that there are a moment. Others wait in the socket's backlog.
@@ -182,9 +202,8 @@ async fn answer(
     names: &[String],
     inside: &Inside,
 ) -> Answer {
-    if inside.options.serves_proxies_only && !peer.is_loopback() {
-        let why = "without TLS only trusted proxies are served; see [tls] and trusted_proxies";
-        return say(StatusCode::FORBIDDEN, why);
+    if inside.options.serves_proxies_only && !inside.proxies.are_or_here(peer) {
+        return say(StatusCode::FORBIDDEN, ONLY_PROXIES);
     }
     let admitted = inside
         .origins
@@ -206,7 +225,7 @@ async fn answer(
 async fn page(request: &Request<Incoming>, names: &[String], inside: &Inside) -> Answer {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     match request.uri().path() {
-        path if path.starts_with(PATH) => ask(request, names, inside).await,
+        path if is_for(path) => ask(request, names, inside).await,
         "/" | "/healthz" | "/readyz" | "/metrics" if !is_read => not_allowed("GET, HEAD"),
         "/" | "/console" => as_page(files::lead(files::CONSOLE)),
         "/demo" => as_page(files::lead(files::DEMO)),
@@ -251,18 +270,23 @@ async fn judge(
     inside: &Inside,
     asked: Option<&Asked>,
 ) -> Result<(), Failure> {
-    let Ok(_turn) = inside.judging.acquire().await else {
-        return Err(Reason::Unavailable.into());
-    };
-    let access = (inside.access)().await.map_err(|why| {
-        tracing::warn!(why, "credentials can't be judged");
-        Failure::from(Reason::Unavailable)
-    })?;
-    let Some(Access { authority, rules }) = access else {
+    let Some(access) = inside.access.clone() else {
         return Ok(());
     };
+    // Nothing is read for who shows nothing.
+    let bearer = bearer(headers).ok_or(Reason::Unauthenticated)?;
+    let turn = Arc::clone(&inside.judging).acquire_owned().await;
+    // Its own task: the turn is kept until the rows are read, also if the caller has gone.
+    let opening = tokio::spawn(async move { (access().await, turn) });
+    let Ok((access, _turn)) = opening.await else {
+        return Err(Reason::Unavailable.into());
+    };
+    let Access { authority, rules } = access.map_err(|why| {
+        tracing::warn!(why, "credentials can't be judged");
+        inside.cluster.status().refusal()
+    })?;
     let shown = Shown {
-        bearer: bearer(headers),
+        bearer: Some(bearer),
         user: headers.get(USER).map(|user| user.to_str().unwrap_or("")),
         certificates: names,
     };
@@ -278,11 +302,14 @@ async fn judge(
 }
 
 async fn scrape(inside: &Inside) -> Answer {
-    let Ok(_turn) = inside.scrapes.acquire().await else {
-        return say(StatusCode::INTERNAL_SERVER_ERROR, "the scrape failed");
-    };
+    let turn = Arc::clone(&inside.scrapes).acquire_owned().await;
     let pages = Arc::clone(&inside.pages);
-    match tokio::task::spawn_blocking(move || pages.metrics()).await {
+    let scraping = tokio::task::spawn_blocking(move || {
+        // Kept to the end also if nobody waits for the answer any more.
+        let _turn = turn;
+        pages.metrics()
+    });
+    match scraping.await {
         Ok(text) => full(
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",

@@ -54,6 +54,11 @@ impl Proxies {
         Proxies(trusted.to_vec())
     }
 
+    /// Whether a peer is this machine or a trusted proxy.
+    pub(in super::super) fn are_or_here(&self, peer: IpAddr) -> bool {
+        peer.is_loopback() || self.has(peer)
+    }
+
     /// Whether a trusted proxy has this address.
     pub(in super::super) fn has(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|network| network.has(ip))
@@ -138,6 +143,9 @@ mod tests {
             );
         }
         assert!(Network::read("::/0").unwrap().has(ip("192.0.2.1")));
+        let proxies = Proxies::new(&[Network::read("10.0.0.9").unwrap()]);
+        let is_served = |peer| proxies.are_or_here(ip(peer));
+        assert!(is_served("10.0.0.9") && is_served("127.0.0.1") && !is_served("10.0.0.8"));
         for text in [
             "",
             "/8",

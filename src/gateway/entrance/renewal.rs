@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tideline_base::metrics::Metrics;
 use tideline_base::tls::Certificate;
 
-/// Reads the files every [`PAUSE`], and when it is woken.
+/// Reads the files now, every [`PAUSE`], and when it is woken.
 pub(in super::super) async fn renew(
     certificate: Arc<Certificate>,
     wake: Arc<Notify>,
@@ -21,29 +21,32 @@ pub(in super::super) async fn renew(
 ) {
     let mut told = String::new();
     let gauges = &metrics.tls;
+    gauges.certificate_end.count(certificate.ends_at());
     loop {
-        gauges.certificate_end.count(certificate.ends_at());
-        let _ = timeout(PAUSE, wake.notified()).await;
         let reading = Arc::clone(&certificate);
-        let Ok(read) = spawn_blocking(move || reading.reload()).await else {
-            continue;
-        };
-        gauges.certificate_unfit.count(u64::from(read.is_err()));
+        let read = spawn_blocking(move || reading.reload()).await;
+        gauges.certificate_end.count(certificate.ends_at());
+        if let Ok(read) = &read {
+            gauges.certificate_unfit.count(u64::from(read.is_err()));
+        }
         match read {
-            Ok(false) => told.clear(),
-            Ok(true) => {
+            // A panic was told where it happened.
+            Err(_) => {}
+            Ok(Ok(false)) => told.clear(),
+            Ok(Ok(true)) => {
                 told.clear();
                 tracing::info!(
                     ends_at = certificate.ends_at(),
                     "a new certificate is served"
                 );
             }
-            Err(why) if why.0 == told => {}
-            Err(why) => {
+            Ok(Err(why)) if why.0 == told => {}
+            Ok(Err(why)) => {
                 tracing::warn!("the old certificate is served on: {}", why.0);
                 told = why.0;
             }
         }
+        let _ = timeout(PAUSE, wake.notified()).await;
     }
 }
 

@@ -214,11 +214,9 @@ async fn route(
     shared: &Arc<Shared>,
     upgraded: &Accepted,
 ) -> Answer {
-    let is_own = ends.peer.is_loopback() || shared.proxies.has(ends.peer);
-    if shared.options.serves_proxies_only && !is_own {
+    if shared.options.serves_proxies_only && !shared.proxies.are_or_here(ends.peer) {
         shared.metrics.gateway.refused_origin.increment(1);
-        let why = "without TLS only trusted proxies are served; see [tls] and trusted_proxies";
-        return say(StatusCode::FORBIDDEN, why);
+        return say(StatusCode::FORBIDDEN, ONLY_PROXIES);
     }
     let admitted = match shared
         .origins
@@ -286,7 +284,9 @@ async fn page(
                 None => as_page(no_page()),
             }
         }
-        path if path.starts_with(cluster::PATH) => cluster::serve(request, ends, shared).await,
+        path if shared.options.cluster.is_some() && cluster::is_for(path) => {
+            cluster::serve(request, ends, shared).await
+        }
         path if path.starts_with(durable::STREAMS) => {
             let visitor = ends.visitor(request.headers(), shared);
             durable::serve(request, visitor, shared).await
@@ -311,10 +311,18 @@ fn no_page() -> Answer {
 async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>) -> Answer {
     match request.uri().path() {
         "/healthz" => say(StatusCode::OK, "ok"),
-        "/readyz" => match shared.pages.readiness(shared.timelines.can_commit()) {
-            Ok(()) => say(StatusCode::OK, "ready"),
-            Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
-        },
+        "/readyz" => {
+            let cluster = shared.options.cluster.as_ref();
+            let notice = cluster.and_then(|cluster| cluster.status().notice);
+            match (
+                shared.pages.readiness(shared.timelines.can_commit()),
+                notice,
+            ) {
+                (Ok(()), None) => say(StatusCode::OK, "ready"),
+                (Ok(()), Some(why)) => say(StatusCode::SERVICE_UNAVAILABLE, &why),
+                (Err(why), _) => say(StatusCode::SERVICE_UNAVAILABLE, why),
+            }
+        }
         _ => observed(request.headers(), ends, shared)
             .await
             .unwrap_or_else(|failure| door::refusal(&failure)),
@@ -366,6 +374,9 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
     }
 }
 
+/// To others, where credentials would be read on their way.
+pub(super) const ONLY_PROXIES: &str =
+    "without TLS only trusted proxies are served; see [tls] and trusted_proxies";
 /// Subscriptions as server-sent events.
 const EVENTS: &str = "/v1/events";
 /// Centrifugo's HTTP API, as older back ends call it.

@@ -41,6 +41,11 @@ pub(in super::super) struct Loaded {
 }
 
 impl TokenSources {
+    /// Whether the files can be used.
+    pub fn check(&self) -> Result<(), String> {
+        self.load().map(drop)
+    }
+
     /// Reads the files.
     pub(in super::super) fn load(&self) -> Result<Loaded, String> {
         let mut keys = Vec::new();
