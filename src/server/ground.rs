@@ -21,8 +21,8 @@ use crate::tls::{Certificate, install_crypto};
 /// What a start lays before the store is opened. In a cluster it stays while a node's role changes.
 #[derive(Clone)]
 pub(super) struct Ground {
-    /// The one socket; what serves has another handle of it.
-    pub(super) listener: Arc<std::net::TcpListener>,
+    /// The one socket; what serves has another handle of it. `None` = nobody is to come any more.
+    pub(super) listener: Option<Arc<std::net::TcpListener>>,
     pub(super) certificate: Option<Arc<Certificate>>,
     pub(super) bounds: Arc<Bounds>,
     pub(super) metrics: Arc<Metrics>,
@@ -45,7 +45,7 @@ impl Ground {
         let partitions = partitions_of(config).map_err(StartError::Store)?;
         let bounds = config.bounds(connections_max(config, partitions), &metrics);
         Ok(Ground {
-            listener: Arc::new(listener),
+            listener: Some(Arc::new(listener)),
             certificate: certificate.map(Arc::new),
             bounds: Arc::new(bounds),
             metrics,
@@ -56,8 +56,9 @@ impl Ground {
 
     /// The socket, for one that takes connections of it.
     pub(super) fn listener(&self, config: &Config) -> Result<TcpListener, StartError> {
-        let socket = self.listener.try_clone();
-        let listener = socket.and_then(TcpListener::from_std);
+        let socket = self.listener.as_ref();
+        let socket = socket.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
+        let listener = socket.and_then(|socket| TcpListener::from_std(socket.try_clone()?));
         listener.map_err(|error| StartError::Listen(config.listen, error))
     }
 }

@@ -31,11 +31,7 @@ impl Server {
                     .map_err(|why| ConfigError(format!("[auth]: {why}")))?;
                 access.rules.replace(rules);
             }
-            _ => {
-                return Err(ConfigError(
-                    "whether there is [auth] is decided at the start".to_owned(),
-                ));
-            }
+            _ => return Err(toggled()),
         }
         self.gateway.reload(config.limits);
         Ok(())
@@ -81,6 +77,27 @@ pub(super) async fn access(
     rules
         .ask_whether_withdrawn(move |identity, issued_at| asked.has_withdrawn(identity, issued_at));
     Ok(Some(Access { authority, rules }))
+}
+
+fn toggled() -> ConfigError {
+    ConfigError("whether there is [auth] is decided at the start".to_owned())
+}
+
+/// Whether [`Server::reload`] would take these settings, for a server that is not there yet.
+pub(super) fn would_take(started: &Config, newer: &Config) -> Result<(), ConfigError> {
+    if started.auth.is_some() != newer.auth.is_some() {
+        return Err(toggled());
+    }
+    try_files(newer)
+}
+
+/// Reads what `[auth]` names, and keeps nothing.
+pub(super) fn try_files(config: &Config) -> Result<(), ConfigError> {
+    rules(config)?;
+    let checked = config
+        .token_sources()
+        .map_or(Ok(()), |sources| sources.check());
+    checked.map_err(|why| ConfigError(format!("[auth]: {why}")))
 }
 
 /// What the configuration gives to users.

@@ -16,13 +16,16 @@ use crate::config::{ClusterKey, Config, ConfigError};
 use crate::data_directory::{Opened, Store, StoreFailure};
 use crate::gateway::{AccessNow, Cluster, Options as GatewayOptions, Standby};
 use crate::health::Scrape;
-use crate::partition::OpenError;
+use crate::partition::{OpenError, Partitions};
 use crate::wire::jsonrpc::DIALECTS;
 
 /// See the file's opening.
 pub(super) struct Member {
     key: ClusterKey,
-    /// As they were read last.
+    started: Config,
+    /// As they were read last. Only what [`Server::reload`] takes counts.
+    newest: RwLock<Config>,
+    /// `started` with the newest `[auth]` and limits.
     config: Arc<RwLock<Config>>,
     ground: Ground,
     membership: Arc<Membership>,
@@ -32,7 +35,10 @@ pub(super) struct Member {
 /// What it does now.
 enum Now {
     Follows(Standby, Opened),
-    Owns(Box<Server>),
+    /// The log of this term.
+    Owns(Box<Server>, u64),
+    /// It was the owner, and has stopped for good. A person starts it again.
+    Stopped(Standby),
     /// A change of roles has failed half way; the process ends.
     Neither,
 }
@@ -41,15 +47,18 @@ impl Member {
     /// Begins as a standby.
     pub(super) async fn start(key: &ClusterKey, config: &Config) -> Result<Member, StartError> {
         let ground = Ground::lay(config).await?;
+        try_settings(config)?;
         let (membership, opened) = Membership::begin(key, config, &ground, true).await?;
         let mut member = Member {
             key: key.clone(),
+            started: config.clone(),
+            newest: RwLock::new(config.clone()),
             config: Arc::new(RwLock::new(config.clone())),
             ground,
             membership,
             now: Now::Neither,
         };
-        member.stand_by(opened)?;
+        member.now = member.stand_by(opened)?;
         Ok(member)
     }
 
@@ -57,41 +66,71 @@ impl Member {
     pub(super) async fn changes(&self) {
         match &self.now {
             Now::Follows(..) => self.membership.owns().await,
-            Now::Owns(_) => self.membership.is_deposed().await,
-            Now::Neither => std::future::pending().await,
+            Now::Owns(_, term) => self.membership.is_deposed(*term).await,
+            Now::Stopped(_) | Now::Neither => std::future::pending().await,
         }
     }
 
     /// Changes it. After an error nothing is served.
     pub(super) async fn change(&mut self) -> Result<(), StartError> {
-        match std::mem::replace(&mut self.now, Now::Neither) {
-            Now::Follows(standby, opened) => {
-                standby.stop().await;
-                let config = self.config();
-                let store = Store::on(opened, &config, &self.ground.clock).await;
-                let store = store.map_err(StartError::Store)?;
-                let cluster: Arc<dyn Cluster> = Arc::<Membership>::clone(&self.membership);
-                let observe = Arc::clone(&self.membership);
-                let server = Server::on(
-                    &config,
-                    &DIALECTS,
-                    &self.ground,
-                    store,
-                    Some((cluster, Arc::new(move || observe.observe()))),
-                );
-                self.now = Now::Owns(Box::new(server.await?));
-                tracing::info!(node = self.key.node, "this node owns the log, and serves");
-                Ok(())
-            }
-            Now::Owns(server) => {
+        self.now = match std::mem::replace(&mut self.now, Now::Neither) {
+            Now::Follows(standby, opened) => match self.membership.owned() {
+                Some(term) => {
+                    standby.stop().await;
+                    let server = self.begin_to_own(opened, term).await?;
+                    Now::Owns(Box::new(server), term)
+                }
+                None => Now::Follows(standby, opened),
+            },
+            Now::Owns(server, term) => {
                 tracing::warn!(node = self.key.node, "this node owns the log no more");
-                self.close(Now::Owns(server)).await;
-                let (membership, opened) = self.begin_again().await?;
-                self.membership = membership;
-                self.stand_by(opened)
+                let is_stopped = self.membership.is_stopped();
+                self.close(Now::Owns(server, term), GOODBYE).await;
+                if is_stopped {
+                    // What it saw of the log would be forgotten by another opening.
+                    Now::Stopped(self.standby(None)?)
+                } else {
+                    let (membership, opened) = self.begin_again().await?;
+                    self.membership = membership;
+                    self.stand_by(opened)?
+                }
             }
-            Now::Neither => Ok(()),
+            now @ (Now::Stopped(_) | Now::Neither) => now,
+        };
+        Ok(())
+    }
+
+    /// A node that can't serve hands the log over, or it would own it whenever it is started again.
+    async fn begin_to_own(&self, opened: Opened, term: u64) -> Result<Server, StartError> {
+        let partitions = opened.partitions.clone();
+        let server = self.server(opened).await;
+        match &server {
+            Ok(_) => tracing::info!(node = self.key.node, "this node owns the log, and serves"),
+            Err(error) => {
+                tracing::error!(%error, "this node owns the log and can't serve: it hands the log over, and ends");
+                self.membership.give_up(term).await;
+                let _ = tokio::time::timeout(LETS_GO, partitions.close()).await;
+                self.membership.end().await;
+            }
         }
+        server
+    }
+
+    async fn server(&self, opened: Opened) -> Result<Server, StartError> {
+        let config = self.config();
+        let store = Store::on(opened, &config, &self.ground.clock).await;
+        let store = store.map_err(StartError::Store)?;
+        let cluster: Arc<dyn Cluster> = Arc::<Membership>::clone(&self.membership);
+        let observe = Arc::clone(&self.membership);
+        let member = (cluster, Arc::new(move || observe.observe()) as Arc<_>);
+        let server = Server::on(&config, &DIALECTS, &self.ground, store, Some(member)).await?;
+        // Rights of policies that were read since the start.
+        let newest = self.newest.read();
+        let newest = newest.unwrap_or_else(PoisonError::into_inner).clone();
+        server
+            .reload(&newest)
+            .map_err(|error| StartError::Auth(error.0))?;
+        Ok(server)
     }
 
     /// Opens the directory once more. What was stopped lets go of it soon: a read that nobody waits for goes on to its
@@ -112,29 +151,37 @@ impl Member {
         }
     }
 
-    /// As [`Server::reload`]; a standby takes the settings when it becomes the owner.
+    /// As [`Server::reload`]; a standby takes the settings when it becomes the owner, and refuses what that would.
     pub(super) fn reload(&self, config: &Config) -> Result<(), ConfigError> {
-        if let Now::Owns(server) = &self.now {
-            server.reload(config)?;
+        judging::would_take(&self.started, config)?;
+        match &self.now {
+            Now::Owns(server, _) => server.reload(config)?,
+            Now::Follows(standby, _) | Now::Stopped(standby) => standby.reload(),
+            Now::Neither => {}
         }
-        let mut newest = self.config.write().unwrap_or_else(PoisonError::into_inner);
-        *newest = config.clone();
+        *self.newest.write().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        let mut current = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        current.auth.clone_from(&config.auth);
+        current.limits = config.limits;
         Ok(())
     }
 
     /// Ends it. The next owner is whoever claims: this node itself, if it is started again before.
     pub(super) async fn stop(mut self) {
         let now = std::mem::replace(&mut self.now, Now::Neither);
-        self.close(now).await;
+        // Who comes now goes to another node at once.
+        self.ground.listener = None;
+        self.close(now, Duration::MAX).await;
     }
 
-    async fn close(&self, now: Now) {
+    async fn close(&self, now: Now, drain: Duration) {
         match now {
-            Now::Owns(server) => server.stop_within(GOODBYE).await,
+            Now::Owns(server, _) => server.stop_within(drain).await,
             Now::Follows(standby, opened) => {
                 standby.stop().await;
                 opened.partitions.close().await;
             }
+            Now::Stopped(standby) => standby.stop().await,
             Now::Neither => {}
         }
         self.membership.end().await;
@@ -145,7 +192,14 @@ impl Member {
         config.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn stand_by(&mut self, opened: Opened) -> Result<(), StartError> {
+    fn stand_by(&self, opened: Opened) -> Result<Now, StartError> {
+        let standby = self.standby(Some(&opened.partitions))?;
+        tracing::info!(node = self.key.node, address = %self.started.listen, "follows the log");
+        Ok(Now::Follows(standby, opened))
+    }
+
+    /// `None` = they are closed.
+    fn standby(&self, partitions: Option<&Partitions>) -> Result<Standby, StartError> {
         let config = self.config();
         let Ground {
             listener: _,
@@ -156,12 +210,14 @@ impl Member {
             upkeep: _,
         } = self.ground.clone();
         let listener = self.ground.listener(&config)?;
-        let partitions = opened.partitions.clone();
+        let partitions = partitions.cloned();
         let scrape: Scrape = {
             let (partitions, membership) = (partitions.clone(), Arc::clone(&self.membership));
             let (metrics, clock) = (Arc::clone(&metrics), Arc::clone(&clock));
             Arc::new(move || {
-                partitions.observe(clock.now_ms());
+                if let Some(partitions) = &partitions {
+                    partitions.observe(clock.now_ms());
+                }
                 membership.observe();
                 metrics.render()
             })
@@ -175,26 +231,29 @@ impl Member {
             let (partitions, clock, metrics) =
                 (partitions.clone(), Arc::clone(&clock), Arc::clone(&metrics));
             Box::pin(async move {
+                let partitions = partitions.ok_or("the node has stopped")?;
                 let access = judging::access(&config, &partitions, &clock, &metrics).await;
-                access.map_err(|error| error.to_string())
+                let access = access.map_err(|error| error.to_string())?;
+                access.ok_or_else(|| "there is no [auth]".to_owned())
             })
         });
+        let access = config.auth.is_some().then_some(access);
         let cluster: Arc<dyn Cluster> = Arc::<Membership>::clone(&self.membership);
         let options = GatewayOptions {
             certificate,
             ..options
         };
-        let standby = Standby::start(
-            listener,
-            options,
-            cluster,
-            Arc::new(Admin::new(scrape)),
-            access,
-        );
-        tracing::info!(node = self.key.node, address = %config.listen, "follows the log");
-        self.now = Now::Follows(standby, opened);
-        Ok(())
+        let pages = Arc::new(Admin::new(scrape));
+        Ok(Standby::start(listener, options, cluster, pages, access))
     }
+}
+
+/// Reads what an owner needs beside the store, so that a node whose settings are bad does not start, rather than fail
+/// when it is to take over.
+fn try_settings(config: &Config) -> Result<(), StartError> {
+    judging::try_files(config).map_err(|error| StartError::Setting(error.0))?;
+    let webhooks = config.webhooks().map(drop);
+    webhooks.map_err(|error| StartError::Setting(error.0))
 }
 
 /// A deposed owner's connections have nothing to wait for.

@@ -141,7 +141,9 @@ impl Membership {
                 } => true,
                 Role::Follows { .. } | Role::Stopped(_) => false,
             };
-            if is_first && is_new && self.has_all() {
+            // Noted for the status, too.
+            let has_all = self.has_all();
+            if is_first && is_new && has_all {
                 is_first = false;
                 self.take_over();
             }
@@ -153,12 +155,33 @@ impl Membership {
         }
     }
 
-    /// Waits until the node owns the log no more.
-    pub(super) async fn is_deposed(&self) {
+    /// The term that the node owns now.
+    pub(super) fn owned(&self) -> Option<u64> {
+        match *self.role.borrow() {
+            Role::Owns { term } => Some(term),
+            Role::Follows { .. } | Role::Stopped(_) => None,
+        }
+    }
+
+    /// Whether it has stopped for good.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(*self.role.borrow(), Role::Stopped(_))
+    }
+
+    /// Waits until the node owns the log of this term no more, though perhaps that of another one.
+    pub(super) async fn is_deposed(&self, of: u64) {
         let mut role = self.role.clone();
-        let owns = |role: &Role| matches!(role, Role::Owns { .. });
+        let owns = |role: &Role| matches!(role, Role::Owns { term } if *term == of);
         // An error = the partition is closed, which nobody does to an owner before this has returned.
         let _ = role.wait_for(|role| !owns(role)).await;
+    }
+
+    /// Hands the log over to nobody.
+    pub(super) async fn give_up(&self, term: u64) {
+        if self.resign(None).is_ok() {
+            // In vain if NATS does not answer: then the claim stands.
+            let _ = tokio::time::timeout(GIVES_UP, self.is_deposed(term)).await;
+        }
     }
 
     /// The partition is closed: nothing is applied to it any more.
@@ -182,7 +205,7 @@ impl Membership {
         } = self.status();
         self.metrics.owner.count(u64::from(role == NodeRole::Owner));
         self.metrics.term.count(term);
-        self.metrics.lag.count(known - applied);
+        self.metrics.lag.count(known.saturating_sub(applied));
     }
 
     fn driver(&self) -> Option<Arc<Driver>> {
@@ -214,7 +237,17 @@ impl Cluster for Membership {
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         let applied = tail.as_ref().map_or(0, |tail| tail.position().0);
         drop(tail);
-        let known = self.driver().map_or(0, |driver| driver.known().0);
+        let driver = self.driver();
+        let known = driver.as_ref().map_or(0, |driver| driver.known().0);
+        let unsure_ms = driver.map_or(0, |driver| driver.unsure_ms());
+        let is_unsure =
+            matches!(role, NodeRole::Owner | NodeRole::Follower) && unsure_ms > UNSURE_MS;
+        let notice = is_unsure.then(|| {
+            format!(
+                "node {} has not seen the whole log for {unsure_ms} ms: can it reach NATS?",
+                self.key.node
+            )
+        });
         let url = owner.as_ref().and_then(|owner| self.key.nodes.get(owner));
         NodeStatus {
             cluster: self.key.name.clone(),
@@ -228,7 +261,7 @@ impl Cluster for Membership {
             applied,
             // One of them may have risen meanwhile.
             known: known.max(applied),
-            notice: None,
+            notice,
             digests: self.digests.clone(),
         }
     }
@@ -270,4 +303,7 @@ const FRAME_BYTES_MAX: usize = 7 << 20;
 const OWNER_SILENCE_MS: u32 = 800;
 const ATTEST_FRAMES: u64 = 4_096;
 const ATTEST_MS: u64 = 60_000;
+/// A node that is well is not sure for a moment at most, when NATS has another leader.
+const UNSURE_MS: u64 = 2_000;
+const GIVES_UP: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(200);

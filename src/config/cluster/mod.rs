@@ -68,7 +68,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         nodes,
         nats,
         nats_login_file: _,
-        nats_monitors: _,
+        nats_monitors,
         nats_sync_unverified: _,
         read_lease_ms,
     } = cluster;
@@ -92,6 +92,16 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         return Err(refused(format!(
             "nats names {} servers, but 1 to {NODES_MAX}",
             nats.len()
+        )));
+    }
+    if let Some(server) = nats
+        .iter()
+        .chain(nats_monitors)
+        .find(|one| one.contains('@'))
+    {
+        let host = server.rsplit('@').next().unwrap_or_default();
+        return Err(refused(format!(
+            "the NATS server at {host} has a login before its address: that belongs into nats_login_file"
         )));
     }
     let lease = Some(u64::from(*read_lease_ms));
@@ -187,6 +197,11 @@ mod tests {
             ("\"chat\"", "\"Chat\"", "use 1 to 32 characters"),
             ("\"n1\"\nnats", "\"n2\"\nnats", "none of nodes"),
             ("[\"127.0.0.1:4222\"]", "[]", "names 0 servers"),
+            (
+                "[\"127.0",
+                "[\"nats://me:hush@127.0",
+                "the NATS server at 127.0.0.1:4222 has a login",
+            ),
             ("http://127", "ftp://127", "nodes.n1"),
             ("name =", "nam =", "unknown field `nam`"),
             ("[cluster]", "partitions = 2\n[cluster]", "one partition"),
@@ -197,7 +212,10 @@ mod tests {
             ),
         ] {
             let refused = read(&GOOD.replace(from, to)).unwrap_err();
-            assert!(refused.contains(why), "{refused}");
+            assert!(
+                refused.contains(why) && !refused.contains("hush"),
+                "{refused}"
+            );
         }
     }
 
