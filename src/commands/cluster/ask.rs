@@ -99,9 +99,9 @@ impl Nodes {
         let answer = answer.await.map_err(|_| "no answer in time".to_owned())?;
         match answer? {
             (StatusCode::OK | StatusCode::NO_CONTENT, body) => Ok(body),
-            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => {
-                Err("an administrator's key is asked for, in TIDELINE_KEY".to_owned())
-            }
+            (StatusCode::UNAUTHORIZED, _) => Err(NO_KEY.to_owned()),
+            // A text is not about the key, but about the address by which it was called.
+            (StatusCode::FORBIDDEN, body) if body.starts_with(b"{") => Err(NO_KEY.to_owned()),
             (status, body) => {
                 let text = String::from_utf8_lossy(&body);
                 Err(format!("{status}: {}", text.trim_end()))
@@ -129,6 +129,7 @@ impl Nodes {
     }
 }
 
+const NO_KEY: &str = "an administrator's key is asked for, in TIDELINE_KEY";
 /// A node answers at once.
 const PATIENCE: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
@@ -153,6 +154,7 @@ pub(super) fn line(node: &str, said: &Result<NodeStatus, String>) -> String {
         applied,
         known,
         reason,
+        notice,
         owner,
         version,
         ..
@@ -160,11 +162,13 @@ pub(super) fn line(node: &str, said: &Result<NodeStatus, String>) -> String {
     let mut line = format!("{node}: {}, term {term}, at {applied}", role.name());
     match (role, owner) {
         (NodeRole::Owner | NodeRole::Stopped, _) => {}
-        (_, Some(owner)) => line += &format!(", {} behind, of {owner}", known - applied),
-        (_, None) => line += &format!(", {} behind, of nobody", known - applied),
+        (_, owner) => {
+            let owner = owner.as_deref().unwrap_or("nobody");
+            line += &format!(", {} behind, of {owner}", known.saturating_sub(*applied));
+        }
     }
-    if let Some(reason) = reason {
-        line += &format!(" ({reason})");
+    for why in reason.iter().chain(notice) {
+        line += &format!(" ({why})");
     }
     line + &format!(", version {version}")
 }
@@ -191,6 +195,13 @@ pub(super) fn check(args: &NodesArgs, out: &mut Output) -> Result<(), String> {
     judge(&answers)
 }
 
+/// The owner. Of several that say so only the one of the highest term can write: others have not heard of it yet.
+pub(super) fn owner(answers: &Answers) -> Option<&NodeStatus> {
+    let heard = answers.iter().filter_map(|(_, said)| said.as_ref().ok());
+    let owners = heard.filter(|one| one.role == NodeRole::Owner);
+    owners.max_by_key(|one| one.term)
+}
+
 /// What is wrong with a cluster.
 fn judge(answers: &Answers) -> Result<(), String> {
     let mut heard = Vec::new();
@@ -202,6 +213,9 @@ fn judge(answers: &Answers) -> Result<(), String> {
     }
     if let Some(stopped) = heard.iter().find(|one| one.role == NodeRole::Stopped) {
         return Err(stopped.why_not());
+    }
+    if let Some(notice) = heard.iter().find_map(|one| one.notice.clone()) {
+        return Err(notice);
     }
     let owners = heard.iter().filter(|one| one.role == NodeRole::Owner);
     let owners: Vec<&str> = owners.map(|one| &*one.node).collect();
@@ -279,6 +293,11 @@ mod tests {
         assert!(none.contains("nobody owns"));
         let two = wrong(&|all| all[1] = said("n2", NodeRole::Owner));
         assert!(two.contains("n1 and n2"));
+        let mut two = vec![said("n1", NodeRole::Owner), said("n2", NodeRole::Owner)];
+        two[1].1.as_mut().unwrap().term = 4;
+        assert_eq!(owner(&two).unwrap().node, "n2");
+        let cut = wrong(&|all| all[0].1.as_mut().unwrap().notice = Some("cut off".to_owned()));
+        assert_eq!(cut, "cut off");
         let other = wrong(&|all| {
             let policy = all[1].1.as_mut().unwrap().digests.get_mut("policy");
             *policy.unwrap() = "b".to_owned();

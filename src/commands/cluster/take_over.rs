@@ -11,7 +11,7 @@ use hyper::Method;
 use tokio::time::{Instant, sleep};
 
 use super::super::output::Output;
-use super::ask::{Nodes, NodesArgs, runtime};
+use super::ask::{Nodes, NodesArgs, owner, runtime};
 use crate::gateway::{NodeRole, NodeStatus};
 
 /// What `take-over` is told.
@@ -23,7 +23,8 @@ pub struct TakeOverArgs {
     /// Also while another node owns it and lives.
     #[arg(long)]
     force: bool,
-    /// How long it is waited for, in seconds; the node goes on trying afterwards.
+    /// How long it is waited for, in seconds; the node goes on trying for a minute afterwards, unless another one has
+    /// claimed the log meanwhile.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
     #[command(flatten)]
@@ -40,16 +41,22 @@ async fn take(args: &TakeOverArgs, nodes: &Nodes, out: &mut Output) -> Result<()
     let node = &args.node;
     let unheard = |why: String| format!("{node} does not answer: {why}");
     let mut status = nodes.status(node).await.map_err(unheard)?;
+    let all = nodes.all().await;
+    let owner = owner(&all).map(|owner| &owner.node);
+    // A later owner has a higher one.
+    let terms = all.iter().filter_map(|(_, said)| said.as_ref().ok());
+    let mut before = terms
+        .map(|one| one.term)
+        .max()
+        .unwrap_or(0)
+        .max(status.term);
     match status.role {
-        NodeRole::Owner => return say(out, &format!("{node} owns the log already")),
+        _ if owner == Some(node) => {
+            return say(out, &format!("{node} owns the log already"));
+        }
         NodeRole::Stopped => return Err(status.why_not()),
-        NodeRole::Joining | NodeRole::Follower => {}
+        NodeRole::Owner | NodeRole::Joining | NodeRole::Follower => {}
     }
-    let others = nodes.all().await;
-    let owner = others.iter().find_map(|(name, said)| {
-        let said = said.as_ref().ok()?;
-        (said.role == NodeRole::Owner).then_some(name)
-    });
     if let Some(owner) = owner {
         if !args.force {
             let behind = behind(&status);
@@ -66,22 +73,37 @@ async fn take(args: &TakeOverArgs, nodes: &Nodes, out: &mut Output) -> Result<()
     say(out, &format!("{node} is {}", behind(&status)))?;
     let until = Instant::now() + Duration::from_secs(args.wait);
     let mut asked = nodes.call(node, Method::POST, "/take-over").await;
-    while status.role != NodeRole::Owner {
+    let mut again = Instant::now() + ASK_EVERY;
+    while status.role != NodeRole::Owner || status.term <= before {
+        if let Some(other) = &status.owner
+            && other != node
+            && status.term > before
+        {
+            return Err(format!(
+                "{other} owns the log since, in term {}",
+                status.term
+            ));
+        }
         if Instant::now() > until {
             asked?;
             return Err(format!(
-                "{node} does not own the log yet: it is {}, of {}; it goes on trying",
+                "{node} does not own the log yet: it is {}, of {}; it goes on trying for a minute",
                 behind(&status),
                 status.owner.as_deref().unwrap_or("nobody")
             ));
         }
         sleep(LOOK_EVERY).await;
-        // Once heard, the node repeats a claim that lost its race by itself.
-        if asked.is_err() && status.role != NodeRole::Owner {
+        // A node that changed its role just then may have forgotten it.
+        if asked.is_err() || Instant::now() > again {
             asked = nodes.call(node, Method::POST, "/take-over").await;
+            again = Instant::now() + ASK_EVERY;
         }
         // It may change its role just now.
         if let Ok(now) = nodes.status(node).await {
+            // It reads claims of before.
+            if status.role == NodeRole::Joining && now.role != NodeRole::Owner {
+                before = before.max(now.term);
+            }
             status = now;
         }
         if status.role == NodeRole::Stopped {
@@ -95,7 +117,7 @@ async fn take(args: &TakeOverArgs, nodes: &Nodes, out: &mut Output) -> Result<()
 }
 
 fn behind(status: &NodeStatus) -> String {
-    match status.known - status.applied {
+    match status.known.saturating_sub(status.applied) {
         0 => format!("not behind, at {}", status.applied),
         frames => format!("{frames} frames behind, at {}", status.applied),
     }
@@ -107,3 +129,4 @@ fn say(out: &mut Output, line: &str) -> Result<(), String> {
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+const ASK_EVERY: Duration = Duration::from_secs(5);
