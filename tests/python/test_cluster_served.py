@@ -6,7 +6,9 @@ says who does, and an owner that was deposed while it lives acknowledges nothing
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -49,6 +51,7 @@ def test_a_person_has_another_node_take_over(cluster):
     status, headers, _ = n2.http("POST", "/GetRow", b"", {"x-ots-accesskeyid": "development"})
     assert (status, headers["content-type"]) == (503, "application/x-protobuf")
     assert n2.get("/console/")[0] == 200
+    assert n2.get("/v1/clusterx")[0] == 503 and n1.get("/v1/clusterx")[0] == 404
     assert n2.metric("tideline_cluster_owner") == 0 and n1.metric("tideline_cluster_owner") == 1
 
     # The owner is killed amid writes, and comes back as a standby once another one owns the log.
@@ -122,6 +125,51 @@ def test_an_owner_that_is_started_again_owns_again(cluster):
     assert faults(found, [writer]) == []
 
 
+def test_an_owner_that_is_cut_off_is_not_ready(cluster):
+    n1, n2, _ = cluster.nodes
+    for process in cluster.nats.values():
+        process.send_signal(signal.SIGSTOP)
+    soon(lambda: not n1.ready())
+    assert b"can it reach NATS?" in n1.get("/readyz")[2]
+    soon(lambda: n2.status().get("notice"))
+    checked = cluster.run("check", "--config", cluster.config)
+    assert checked.returncode == 1 and "can it reach NATS?" in checked.stderr
+    for process in cluster.nats.values():
+        process.send_signal(signal.SIGCONT)
+    soon(n1.ready)
+    soon(lambda: cluster.run("check", "--config", cluster.config).returncode == 0)
+
+
+def test_an_owner_that_stopped_for_good_waits_for_a_person(cluster):
+    n1, _, _ = cluster.nodes
+    delete_stream(cluster)
+    # Its server ends, and it does not begin again by itself.
+    soon(lambda: says(n1, b"restart it when that is mended"))
+    reason = n1.status()["reason"]
+    time.sleep(1)
+    assert (n1.status()["role"], n1.status()["reason"]) == ("stopped", reason) and n1.status()["applied"] == 0
+    n1.stop()
+
+
+def says(node, words):
+    try:
+        return words in node.get("/readyz")[2]
+    except OSError:
+        return False
+
+
+def delete_stream(cluster):
+    """By NATS' own protocol, as an operator may."""
+    user, password = (cluster.directory / "nats" / "operator.login").read_text().strip().split(":")
+    host, port = re.search(r'nats = \["([^:"]+):(\d+)"', cluster.nodes[0].config).groups()
+    with socket.create_connection((host, int(port)), timeout=30) as nats:
+        login = json.dumps({"user": user, "pass": password, "verbose": False, "pedantic": False})
+        nats.sendall(f"CONNECT {login}\r\nSUB _INBOX.test 1\r\nPUB $JS.API.STREAM.DELETE.TL_chat_0 _INBOX.test 0\r\n\r\n".encode())
+        said = b""
+        while b'"success":true' not in said:
+            said += nats.recv(4096) or pytest.fail(f"not deleted: {said}")
+
+
 def test_what_a_cluster_is_made_of_is_made_once(cluster):
     again = cluster.run("create", "--config", cluster.config, "--login", cluster.directory / "nats" / "operator.login")
     assert again.returncode == 1 and "there is a stream TL_chat_0 already" in again.stderr
@@ -137,6 +185,14 @@ def test_settings_that_differ_are_found(tmp_path):
         cluster.start().first()
         checked = cluster.run("check", "--config", cluster.config)
         assert checked.returncode == 1 and "limits is set otherwise on n3 than on n1" in checked.stderr
+        # What only an owner needs is looked at when a standby starts.
+        n3 = cluster.node("n3")
+        n3.stop()
+        n3.config = f'{n3.config}\n[[webhook]]\nname = "w"\nurl = "http://127.0.0.1:1/"\ntimelines = "t"\nsecret_file = "{tmp_path}/none"\n'
+        n3.write_config()
+        words = [n3.binary, "serve", "--config", n3.config_path, "--data", n3.data, "--listen", f"127.0.0.1:{n3.port}"]
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 1 and 'the webhook "w"' in ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("fault", ["", "member_answers_early"])
@@ -187,6 +243,18 @@ def test_only_an_administrator_has_the_log_move(tmp_path):
             assert node.http("POST", "/v1/cluster/take-over")[0] == 401
             assert node.http("POST", "/v1/cluster/resign", headers={"authorization": f"Bearer {token()}"})[0] == 403
             assert node.get("/metrics")[0] == 401
+        # What an owner would not take, a standby does not take either.
+        good = n2.config
+        bad = {"whether there is [auth]": good.replace(auth, ""), "no.key": good.replace(str(secret), "/no.key")}
+        for why, n2.config in bad.items():
+            n2.write_config()
+            n2.process.send_signal(signal.SIGHUP)
+            soon(lambda: why in n2.whole_log())
+            assert n2.get("/metrics")[0] == n2.http("POST", "/v1/cluster/take-over")[0] == 401
+        n2.config = good
+        n2.write_config()
+        n2.process.send_signal(signal.SIGHUP)
+        soon(lambda: "the settings were read again" in n2.whole_log())
         # Keys are rows of the log: a standby knows those of the owner, and an owner those of before.
         cluster.key = made
         assert "n2 owns the log, in term 2" in move("n2").stdout
