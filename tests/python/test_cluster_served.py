@@ -193,6 +193,15 @@ def test_settings_that_differ_are_found(tmp_path):
         words = [n3.binary, "serve", "--config", n3.config_path, "--data", n3.data, "--listen", f"127.0.0.1:{n3.port}"]
         ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert ended.returncode == 1 and 'the webhook "w"' in ended.stdout + ended.stderr
+        # If it is lost after that, the node can't serve: it does not keep the log.
+        (tmp_path / "none").write_text("a secret of thirty-two characters")
+        (tmp_path / "none").chmod(0o600)
+        n3.start()
+        soon(lambda: n3.status()["role"] == "follower")
+        (tmp_path / "none").unlink()
+        assert cluster.run("take-over", "n3", "--config", cluster.config, "--force", "--wait", "5").returncode == 1
+        assert n3.process.wait(60) == 1 and "it hands the log over, and ends" in n3.whole_log()
+        assert "n1 owns the log, in term 3" in cluster.take_over("n1")
 
 
 @pytest.mark.parametrize("fault", ["", "member_answers_early"])
