@@ -115,6 +115,11 @@ impl Shared {
         }
         self.reserve.set_log_full();
         self.hold.ask(position);
+        if self.flush_lag.get() != FlushLag::Full {
+            tracing::warn!(
+                "the disk is full: the room kept for trims is used; other writes wait until there is some"
+            );
+        }
         self.flush_lag.set(FlushLag::Full);
     }
 
