@@ -19,7 +19,7 @@ const { default: puppeteer } = await import(modules.resolve("puppeteer-core"));
 const BINARY = process.env.TIDELINE_BIN;
 const CHROMIUM = process.env.TIDELINE_CHROMIUM ?? "/usr/bin/chromium";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"];
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 const CONTRAST_LEAST = 4.6;
 /** What is meant for the tests is nothing that the server knows. */
 const OWN_ENV = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("TIDELINE_")));
