@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isSound, looksSound, openPage, press, reads, startServer, text, until } from "./bed.js";
+import { isSound, looksSound, openPage, press, reads, sleep, startServer, text, until } from "./bed.js";
 
 const ON = { config: "[search]\nmessages = true\n" };
 
@@ -104,7 +104,13 @@ test("the palette offers it for any text", async () => {
   const server = await filled();
   const page = await openPage(server, "/console/");
   await reads(page, "Live");
-  await press(page, "Control+k", "type:noon");
+  // A key that comes while a view is drawn anew may be lost.
+  await until("the palette is open", async () => {
+    await press(page, "Control+k");
+    await sleep(500);
+    return page.$("dialog[open]");
+  });
+  await press(page, "type:noon");
   await reads(page, "Messages with", ".palette");
   await page.$$eval(".palette li", (all) => all.find((one) => one.innerText.includes("Messages with")).click());
   await reads(page, "the tide is in at noon", ".rows");
