@@ -1,8 +1,9 @@
 //! This node's seat in a cluster: its partition as a member of a shared log, the driver of that log, and what is said
 //! of both.
 //!
-//! Owns: their opening and their end. Promises: the partition is closed before its driver ends; unasked only the last
-//! owner claims when it is started again, and the first node a new log. Must not: serve calls.
+//! Owns: their opening and their end. Promises: the partition is closed before its driver ends; nobody claims unasked
+//! but the last owner when it is started again, and the first node by name where nobody ever owned. Must not: serve
+//! calls.
 
 use std::collections::BTreeMap;
 use std::fmt;

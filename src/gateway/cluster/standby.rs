@@ -30,9 +30,9 @@ use super::super::entrance::door::{Access, USER, bearer};
 use super::super::entrance::renewal::renew;
 use super::super::entrance::socket::{Shaken, Socket};
 use super::super::http::origin::Allowed;
-use super::super::http::respond::{Answer, as_page, full, not_allowed, say, set};
+use super::super::http::respond::{Answer, as_page, not_allowed, say, set};
 use super::super::http::timeouts::farewell;
-use super::super::http::{ONLY_PROXIES, cors, files};
+use super::super::http::{ONLY_PROXIES, cors, files, scrape};
 use super::super::{Options, Pages, tablestore};
 use super::{Asked, Cluster, is_for, permit};
 use crate::credentials::Shown;
@@ -235,7 +235,7 @@ async fn page(request: &Request<Incoming>, names: &[String], inside: &Inside) ->
             as_page(say(StatusCode::SERVICE_UNAVAILABLE, &why))
         }
         "/metrics" => match judge(request.headers(), names, inside, None).await {
-            Ok(()) => as_page(scrape(inside).await),
+            Ok(()) => as_page(scrape(&inside.pages, &inside.scrapes).await),
             Err(failure) => door::refusal(&failure),
         },
         path if path.starts_with(files::CONSOLE) || path.starts_with(files::DEMO) => {
@@ -298,24 +298,6 @@ async fn judge(
         Some(asked) => permit(Some(&claim), asked),
         None if claim.everywhere().has(Right::Observe) => Ok(()),
         None => Err(Reason::Forbidden.into()),
-    }
-}
-
-async fn scrape(inside: &Inside) -> Answer {
-    let turn = Arc::clone(&inside.scrapes).acquire_owned().await;
-    let pages = Arc::clone(&inside.pages);
-    let scraping = tokio::task::spawn_blocking(move || {
-        // Kept to the end also if nobody waits for the answer any more.
-        let _turn = turn;
-        pages.metrics()
-    });
-    match scraping.await {
-        Ok(text) => full(
-            StatusCode::OK,
-            "text/plain; version=0.0.4; charset=utf-8",
-            text,
-        ),
-        Err(_) => say(StatusCode::INTERNAL_SERVER_ERROR, "the scrape failed"),
     }
 }
 

@@ -32,6 +32,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::centrifuge::{api, emulation};
@@ -45,7 +46,7 @@ use super::entrance::{
     Accept, Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
     connect_centrifuge, shows_token,
 };
-use super::{Shared, cluster, dispatch, durable, tablestore};
+use super::{Pages, Shared, cluster, dispatch, durable, tablestore};
 use events::{TakenOver, hand_over};
 use request_id::{mark, request_of};
 use respond::{Answer, as_page, full, not_allowed, say, set};
@@ -343,7 +344,7 @@ async fn observed(
     shared: &Arc<Shared>,
 ) -> Result<Answer, Failure> {
     let Some(door) = &shared.door else {
-        return Ok(scrape(shared).await);
+        return Ok(scrape(&shared.pages, &shared.scrapes).await);
     };
     let visitor = ends.visitor(headers, shared);
     let credential = door.admit(headers, visitor).await?;
@@ -352,13 +353,15 @@ async fn observed(
     if !claim.is_some_and(|claim| claim.everywhere().has(Right::Observe)) {
         return Err(Reason::Forbidden.into());
     }
-    admitted.while_it_counts(scrape(shared)).await
+    admitted
+        .while_it_counts(scrape(&shared.pages, &shared.scrapes))
+        .await
 }
 
 /// Off the threads that serve clients: it looks into files and locks of the stores.
-async fn scrape(shared: &Arc<Shared>) -> Answer {
-    let turn = Arc::clone(&shared.scrapes).acquire_owned().await;
-    let pages = Arc::clone(&shared.pages);
+pub(super) async fn scrape(pages: &Arc<dyn Pages>, turns: &Arc<Semaphore>) -> Answer {
+    let turn = Arc::clone(turns).acquire_owned().await;
+    let pages = Arc::clone(pages);
     let scraping = tokio::task::spawn_blocking(move || {
         // Kept to the end also if nobody waits for the answer any more: the work can't be stopped.
         let _turn = turn;

@@ -1,8 +1,8 @@
 //! What comes of the log, applied.
 //!
-//! Owns: how taken frames become rows, and what they say of a batch on its way. Promises: a frame is judged here once
-//! more, and one that another place would not take ends the node's part; rows of a batch that is not in the log are
-//! gone before another frame shows. Must not: answer "done" for anything that was not acknowledged.
+//! Owns: how taken frames become rows, and what they say of a batch on its way. Promises: each frame is judged here
+//! once more, and one that does not follow ends the node's part; rows of a batch that is not in the log are gone before
+//! another frame shows. Must not: answer "done" for anything that was not acknowledged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

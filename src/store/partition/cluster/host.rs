@@ -39,7 +39,7 @@ impl Host for MemberHost {
             Event::Owns => Came::Owns,
             Event::Acknowledged(upto) => Came::Acknowledged(upto),
             Event::Moved(_) => Came::Moved,
-            // Its closures can't be run again: who asked does.
+            // The writer can't run the batch's closures again: its callers are told to try again.
             Event::Again(position) => Came::Lost(position),
             Event::Full(position) => Came::Full(position),
             Event::Notice(what) => return tracing::warn!("cluster: {what}"),

@@ -1,8 +1,8 @@
 //! A member's mirror and image.
 //!
-//! Owns: when the mirror is synced, and the place written. Promises: the image never runs ahead of the mirror on disk,
-//! nor of the place that is written; what is synced less often than once a second is elsewhere, too. Must not: judge
-//! frames.
+//! Owns: when the mirror is synced, and when the place is written. Promises: the image never runs ahead of the mirror
+//! on disk, nor of the place that is written; the mirror is synced once a second, as its frames are in the log, too.
+//! Must not: judge frames.
 
 use std::time::{Duration, Instant};
 
