@@ -36,7 +36,7 @@ const isThePoem = (text) => {
 
 test("an answer goes on through a reload, on a second tab and through a kill of the server", async () => {
   const server = await startServer();
-  const chat = await startChat(server, 8);
+  const chat = await startChat(server, 150); // half a minute: two pages are opened meanwhile
   const page = await openPage(chat, "/chat/");
   await reads(page, "Live", ".state");
   await asks(page, "What does the tide do?");
@@ -59,7 +59,7 @@ test("an answer goes on through a reload, on a second tab and through a kill of 
 
 test("a stop on another tab ends the answer for all, and the next question is answered on both", async () => {
   const server = await startServer();
-  const chat = await startChat(server, 8);
+  const chat = await startChat(server, 60);
   const page = await openPage(chat, "/chat/");
   const other = await openPage(chat, "/chat/", { beside: page });
   await reads(other, "Live", ".state");

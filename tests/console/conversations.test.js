@@ -47,8 +47,8 @@ test("a user's list, and why it is unread; it changes live, and nothing is marke
   await reads(page, "it goes on without a gap", ".edge");
   await server.start();
   await server.append("room/kiel", { text: "after the kill" }, { user: "ben" });
-  await reads(page, "after the kill", ".msgs", 30_000);
-  await reads(page, "9 messages above", ".why", 30_000);
+  await reads(page, "after the kill", ".msgs");
+  await reads(page, "9 messages above", ".why");
   await isSound(page);
   await press(page, "k", "Enter");
   await until("the timeline is open", async () => (await page.evaluate(() => location.hash)).startsWith("#/timelines/room%2Fkiel?at="));
@@ -69,7 +69,7 @@ test("with authentication, only users that the key may act for", async () => {
   const page = await openPage(closed, "/console/#/conversations/ann");
   await reads(page, "This server asks who you are");
   await press(page, `type:${closed.key}`, "Enter");
-  await reads(page, /Kiel lock[\s\S]*@ 5/, ".talks", 20_000);
+  await reads(page, /Kiel lock[\s\S]*@ 5/, ".talks");
   assert.ok(!(await page.evaluate(() => location.href + document.cookie + JSON.stringify({ ...localStorage }))).includes("tl_"));
   await press(page, "/");
   await page.$eval(".finder input", (field) => field.select());

@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tablestore import OTSServiceError
@@ -95,11 +96,21 @@ def test_costly_reads_of_one_key_take_their_part_of_a_processor_and_no_more(bed)
     """6 % of one, after 2 s at once; another key's are made meanwhile."""
     rule = expression(80)
     mallory, ann = (bed.tables(bed.keys[name]) for name in ("mallory", "ann"))
-    deadline = time.monotonic() + 60
-    with pytest.raises(OTSServiceError) as refused:
-        while time.monotonic() < deadline:
-            mallory.get_row(TABLE, key("large"), column_filter=rule)
-    assert refused.value.code == "OTSServerBusy"
+    refused = []
+
+    def read():
+        deadline = time.monotonic() + 120
+        try:
+            while not refused and time.monotonic() < deadline:
+                mallory.get_row(TABLE, key("large"), column_filter=rule)
+        except OTSServiceError as error:
+            refused.append(error)
+
+    # Several at a time: on a machine that does much else one client waits more than its reads take.
+    with ThreadPoolExecutor(4) as readers:
+        for _ in range(4):
+            readers.submit(read)
+    assert refused and {error.code for error in refused} == {"OTSServerBusy"}
     assert bed.figures("tideline_refusals_total")["tablestore_costly_reads_max"] > 0
     # What costs little goes on.
     mallory.get_row(TABLE, key("small"), column_filter=expression(20))
