@@ -24,6 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::appends::Appends;
 use crate::disk::{self, Batch, Counter};
 use crate::echo;
+use crate::events::Events;
 use crate::posts::Posts;
 use crate::room::Room;
 
@@ -192,8 +193,8 @@ impl Field {
         let (title, line) = (&plan.title, format!("{line} {}", plan.flags));
         let measure: Measure = match plan.kind {
             Kind::Program => measure,
-            // Such a line is known here only.
-            _ if line.starts_with("posts ") => measure,
+            // Such lines are known here only.
+            _ if line.starts_with("posts ") || line.starts_with("events ") => measure,
             _ => cli::measure,
         };
         if plan.twice {
@@ -252,6 +253,7 @@ impl Field {
 #[command(no_binary_name = true, args_override_self = true)]
 enum Line {
     Append(Flags<Appends>),
+    Events(Flags<Events>),
     Posts(Flags<Posts>),
     Room(Flags<Room>),
 }
@@ -261,6 +263,7 @@ fn measure(words: &[String]) -> Result<Outcome, Stop> {
     let wrong = |error: clap::Error| Stop::Usage(format!("{}: {error}", words.join(" ")));
     match Line::try_parse_from(words).map_err(wrong)? {
         Line::Append(load) => load.measure("append"),
+        Line::Events(load) => load.measure("events"),
         Line::Posts(load) => load.measure("posts"),
         Line::Room(load) => load.measure("room"),
     }

@@ -10,6 +10,7 @@ mod appends;
 mod contestants;
 mod disk;
 mod echo;
+mod events;
 mod posts;
 mod room;
 mod row;

@@ -28,6 +28,8 @@ enum Wire {
     Rpc,
     /// Durable Streams: bytes, without an ID.
     Streams,
+    /// The same at Tideline, below a path of its own.
+    Door,
 }
 
 /// The load.
@@ -54,8 +56,9 @@ impl Profile for Posts {
         let text = Random::new(run.seed).text(*size);
         let host = host(&run.url);
         let lost = |error| Stop::Unreachable(format!("{host}: {error}"));
-        if self.wire == Wire::Streams {
-            make(host, *timelines).await.map_err(lost)?;
+        if self.wire != Wire::Rpc {
+            let folder = self.wire.folder();
+            make(host, folder, *timelines).await.map_err(lost)?;
         }
         let open = async |number: usize| {
             let pipe = Pipe::connect(host, Way::Plain).await?;
@@ -87,17 +90,29 @@ impl Posts {
 }
 
 impl Wire {
+    /// Where streams are.
+    fn folder(self) -> &'static str {
+        match self {
+            Wire::Door => "/v1/stream/",
+            _ => "/",
+        }
+    }
+
     /// An append, with the places of the timeline's number and, where messages have IDs, of the message's.
     fn append(self, host: &str, tag: &str, text: &str) -> String {
         match self {
             Wire::Rpc => post(
                 host,
                 "/v1/rpc",
+                "application/json",
                 &format!(
                     r#"{{"jsonrpc":"2.0","id":1,"method":"message.append","params":{{"timeline":"{PREFIX}{NUMBER}","entry":{{"text":"{text}"}},"message_id":"{tag}{NUMBER}"}}}}"#
                 ),
             ),
-            Wire::Streams => post(host, &format!("/{PREFIX}{NUMBER}"), text),
+            Wire::Streams | Wire::Door => {
+                let path = format!("{}{PREFIX}{NUMBER}", self.folder());
+                post(host, &path, "application/octet-stream", text)
+            }
         }
     }
 
@@ -114,16 +129,18 @@ impl Wire {
                 let asked = format!(
                     r#"{{"jsonrpc":"2.0","id":1,"method":"timeline.get","params":{{"timeline":"{name}"}}}}"#
                 );
-                let asked = post(host, "/v1/rpc", &asked);
+                let asked = post(host, "/v1/rpc", "application/json", &asked);
                 let head = |answer: http::Answer<'_>| {
                     let answer: Value = serde_json::from_slice(answer.body).ok()?;
                     answer.pointer("/result/head")?.as_u64()
                 };
                 http::ask(pipe, asked.as_bytes(), head).await
             }
-            Wire::Streams => {
-                let asked = format!("HEAD /{name} HTTP/1.1\r\nhost: {host}\r\n\r\n");
-                // Its end is a number of bytes, behind another number.
+            Wire::Streams | Wire::Door => {
+                let folder = self.folder();
+                let asked = format!("HEAD {folder}{name} HTTP/1.1\r\nhost: {host}\r\n\r\n");
+                // Its end is a number of bytes, behind another number; Tideline's, of messages.
+                let size = if self == Wire::Door { 1 } else { size };
                 let find = |bytes: &[u8]| {
                     let found = http::Answer::head(bytes)?;
                     Ok(found.map(|(answer, length)| {
@@ -139,30 +156,26 @@ impl Wire {
 }
 
 /// The address in a server's URL.
-fn host(url: &str) -> &str {
+pub(crate) fn host(url: &str) -> &str {
     let address = url.split_once("://").map_or(url, |(_, address)| address);
     address.split('/').next().unwrap_or_default()
 }
 
-fn post(host: &str, path: &str, body: &str) -> String {
-    let (kind, length) = ("application/octet-stream", body.len());
-    let kind = if body.starts_with('{') {
-        "application/json"
-    } else {
-        kind
-    };
+/// A request with a body of some type.
+pub(crate) fn post(host: &str, path: &str, kind: &str, body: &str) -> String {
+    let length = body.len();
     format!(
         "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
     )
 }
 
 /// Makes all streams, one after the other.
-async fn make(host: &str, streams: u64) -> io::Result<()> {
+async fn make(host: &str, folder: &str, streams: u64) -> io::Result<()> {
     let mut pipe = Pipe::connect(host, Way::Plain).await?;
     for number in 0..streams {
         let name = timeline_name(PREFIX, number);
         let put = format!(
-            "PUT /{name} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/octet-stream\r\ncontent-length: 0\r\n\r\n"
+            "PUT {folder}{name} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/octet-stream\r\ncontent-length: 0\r\n\r\n"
         );
         let status = http::ask(&mut pipe, put.as_bytes(), |answer| answer.status).await?;
         if status != 201 {

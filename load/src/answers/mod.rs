@@ -38,8 +38,8 @@ pub struct Answers {
     /// Tokens a second of each
     #[arg(long, default_value_t = 20.0, value_parser = rate)]
     rate: f64,
-    /// Viewers of each, each on a connection of its own
-    #[arg(long, default_value_t = 3, value_parser = count::<u64>)]
+    /// Viewers of each, each on a connection of its own; 0 = nobody looks
+    #[arg(long, default_value_t = 3)]
     viewers: u64,
     /// Tokens of a whole answer; then the next one begins
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -157,13 +157,17 @@ impl Answers {
         let (deliveries, bytes) = (book.deliveries.get(), book.bytes.get() as f64);
         run.rate("deliveries_per_second", deliveries);
         run.rate("tokens_per_second", book.acks.count());
-        let each = bytes / viewers as f64 / run.window.length().as_secs_f64().max(0.001);
-        run.figure("bytes_per_viewer_and_second", each, "bytes", Better::Lower);
-        let each = bytes / (deliveries as f64).max(1.0);
-        run.figure("bytes_per_token_and_viewer", each, "bytes", Better::Lower);
+        let per = |name: &str, all: f64, count: u64, unit: &str| {
+            if count > 0 {
+                run.figure(name, all / count as f64, unit, Better::Lower);
+            }
+        };
+        let each_second = bytes / run.window.length().as_secs_f64().max(0.001);
+        per("bytes_per_viewer_and_second", each_second, viewers, "bytes");
+        per("bytes_per_token_and_viewer", bytes, deliveries, "bytes");
         if let Some(used) = run.value("server_cpu_seconds") {
-            let each = used * 1e9 / (deliveries as f64).max(1.0);
-            run.figure("server_cpu_per_delivery", each, "ns", Better::Lower);
+            per("server_cpu_per_delivery", used * 1e9, deliveries, "ns");
+            per("server_cpu_per_token", used * 1e9, book.acks.count(), "ns");
         }
     }
 }
