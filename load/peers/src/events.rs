@@ -91,15 +91,24 @@ impl Profile for Events {
         let stream = format!("events-{}", run.tag);
         let text = Random::new(run.seed).text(self.size.saturating_sub(DIGITS + 1));
         let append = self.wire.append(host, &stream, &text);
-        if self.wire != Wire::Native {
-            let put = append.replacen("POST", "PUT", 1);
-            let put = put.split("content-length").next().unwrap_or_default();
-            let put = format!("{put}content-length: 0\r\n\r\n");
-            let mut pipe = Pipe::connect(host, Way::Plain).await.map_err(lost)?;
-            let made = http::ask(&mut pipe, put.as_bytes(), |answer| answer.status).await;
-            if made.map_err(lost)? != 201 {
-                return Err(Stop::Own(format!("{stream} can't be made")));
+        let make = match self.wire {
+            Wire::Native => {
+                let call = format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"timeline.create","params":{{"timeline":"{stream}"}}}}"#
+                );
+                post(host, "/v1/rpc", "application/json", &call)
             }
+            Wire::Door | Wire::Streams => {
+                let path = self.wire.path(&stream);
+                let path = path.split('?').next().unwrap_or_default();
+                post(host, path, "text/plain", "").replacen("POST", "PUT", 1)
+            }
+        };
+        let mut pipe = Pipe::connect(host, Way::Plain).await.map_err(lost)?;
+        let made = http::ask(&mut pipe, make.as_bytes(), |answer| answer.status).await;
+        let made = made.map_err(lost)?;
+        if !matches!(made, 200 | 201) {
+            return Err(Stop::Own(format!("{stream} can't be made: status {made}")));
         }
         let hall = Rc::new(Hall {
             run: Rc::clone(run),
