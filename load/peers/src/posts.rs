@@ -139,14 +139,17 @@ impl Wire {
             Wire::Streams | Wire::Door => {
                 let folder = self.folder();
                 let asked = format!("HEAD {folder}{name} HTTP/1.1\r\nhost: {host}\r\n\r\n");
-                // Its end is a number of bytes, behind another number; Tideline's, of messages.
-                let size = if self == Wire::Door { 1 } else { size };
+                // Its end is a number of bytes, behind another number; Tideline's, of messages, before it.
                 let find = |bytes: &[u8]| {
                     let found = http::Answer::head(bytes)?;
                     Ok(found.map(|(answer, length)| {
                         let end = answer.header("stream-next-offset");
-                        let bytes = end.and_then(|end| end.rsplit('_').next()?.parse().ok());
-                        (bytes.map(|bytes: u64| bytes / size as u64), length)
+                        let end = end.and_then(|end| end.split_once('_'));
+                        let end = end.and_then(|(messages, bytes)| match self {
+                            Wire::Door => messages.parse().ok(),
+                            _ => Some(bytes.parse::<u64>().ok()? / size as u64),
+                        });
+                        (end, length)
                     }))
                 };
                 pipe.ask(asked.as_bytes(), find).await

@@ -35,7 +35,7 @@ pub(super) fn append(headers: &HeaderMap) -> Result<StreamAppend, Refused> {
             "Stream-Seq is a text of 1 to 255 bytes",
         )?,
         closes: closes(headers),
-        is_other: false,
+        content: None,
     })
 }
 

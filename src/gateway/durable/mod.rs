@@ -31,7 +31,7 @@ use super::http::respond::{Answer, empty, not_allowed, say, set};
 use super::http::rpc;
 use tideline_base::decode::query;
 use tideline_model::Value;
-use tideline_timelines::timeline::{Error, Fork, Life, Stream, Target};
+use tideline_timelines::timeline::{Error, Fork, Life, Meta, Stream, Target};
 use tideline_wire::durable::{JSON, kind, offset, tag, time_text};
 use tideline_wire::timelines::timeline;
 use tideline_wire::{Failure, Method, Reason, Request};
@@ -76,17 +76,10 @@ impl From<Stream> for Known {
             fork,
             renew,
         } = stream;
-        let said = info.meta.into_iter().find(|(name, _)| name == CONTENT);
         Known {
-            content_type: match said {
-                Some((_, Value::String(said))) => said,
-                _ => JSON.to_owned(),
-            },
+            content_type: content_type(&info.meta).to_owned(),
             version: info.version,
-            tag: match fork.source.is_empty() {
-                true => tag(&info.epoch),
-                false => 0,
-            },
+            tag: tag_of(&info.epoch, !fork.source.is_empty()),
             epoch: info.epoch,
             head: info.head,
             floor: info.floor,
@@ -112,6 +105,22 @@ impl Known {
             return Err(Refused::Says(StatusCode::GONE, why));
         }
         Ok(())
+    }
+}
+
+/// The content type of a stream, as it was given when it was made.
+fn content_type(meta: &Meta) -> &str {
+    match meta.iter().find(|(name, _)| name == CONTENT) {
+        Some((_, Value::String(said))) => said,
+        _ => JSON,
+    }
+}
+
+/// What stands for its history in the offsets of a stream.
+fn tag_of(epoch: &str, is_fork: bool) -> u64 {
+    match is_fork {
+        true => 0,
+        false => tag(epoch),
     }
 }
 

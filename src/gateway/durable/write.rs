@@ -16,13 +16,14 @@ use super::super::http::body::Body;
 use super::super::http::respond::{Answer, empty, not_read, say};
 use super::fork::Source;
 use super::{
-    Asked, CONTENT, Known, Refused, bad, headers, say_closed, say_next, say_number, say_type,
-    text_of,
+    Asked, CONTENT, Known, Refused, bad, content_type, headers, say_closed, say_next, say_number,
+    say_type, tag_of, text_of,
 };
 use tideline_model::Value;
 use tideline_model::access::{Decision, Membership};
 use tideline_timelines::timeline::{
-    Append, AppendOne, Create, Fork, Life, NewStream, SettingsPatch, StreamAppend, StreamRefused,
+    Append, AppendOne, Content, Create, Fork, Life, NewStream, SettingsPatch, StreamAppend,
+    StreamRefused,
 };
 use tideline_wire::durable::{JSON, OCTETS, Part, entry, kind, messages};
 use tideline_wire::messages::message;
@@ -232,49 +233,78 @@ impl Asked {
         let mut asked = headers::append(request.headers())?;
         let said = text_of(request.headers(), "content-type").map(kind);
         let Body { bytes, share } = self.body(request).await?;
-        let known = self.known(Method::MessageAppend).await?;
-        let is_empty = bytes.is_empty();
-        if is_empty && !asked.closes {
-            return bad("there is nothing to append");
+        if !bytes.is_empty() {
+            asked.content = Some(Content {
+                kind: said.clone().unwrap_or_default(),
+                of: |meta| kind(content_type(meta)),
+            });
         }
-        if known.closed && asked.producer.is_none() && !is_empty {
-            return Err(refused(StreamRefused::Closed(known.head), &asked, known.tag).into());
-        }
-        asked.is_other = !is_empty && said.as_ref() != Some(&kind(&known.content_type));
-        let (batch, bytes) = match is_empty || asked.is_other {
-            true => (self.nothing(), 0),
-            false => {
-                let parts = self.taken_apart(bytes, known.is_json())?;
-                if parts.is_empty() {
-                    return bad("an empty array appends nothing");
-                }
-                self.batch(parts, known.is_json())?
-            }
+        // By what the request says of it: the commit sees whether the stream is of that type.
+        let taken = self.content(bytes, said.as_deref() == Some(JSON), asked.closes);
+        let (batch, bytes) = match taken {
+            Ok(taken) => taken,
+            Err(why) => (self.not_taken(&asked, why).await?, 0),
         };
-        let mut append = of_batch(&self.caller, batch);
-        append.epoch = Some(known.epoch.clone());
+        let append = of_batch(&self.caller, batch);
         let noted = self.noted(&Request::MessageAppendBatch(self.nothing()));
         let (timelines, trace) = (&self.shared.timelines, self.caller.trace);
         let appending = timelines.append_to_stream(append, trace, asked.clone());
         let done = self.change(Method::MessageAppendBatch, bytes, noted, appending);
-        let done = done.await?;
+        let (place, done) = done.await?;
         drop(share);
+        let tag = tag_of(&place.epoch, place.is_fork);
         let done = match done {
             Err(StreamRefused::OtherType) if said.is_none() => return bad("say the Content-Type"),
-            done => done.map_err(|why| refused(why, &asked, known.tag))?,
+            done => done.map_err(|why| refused(why, &asked, tag))?,
         };
-        let is_news = asked.producer.is_some() && !done.duplicate && !is_empty;
+        let is_news = asked.producer.is_some() && !done.duplicate && asked.content.is_some();
         let mut answer = empty(match is_news {
             true => StatusCode::OK,
             false => StatusCode::NO_CONTENT,
         });
-        say_next(&mut answer, known.tag, done.head);
+        say_next(&mut answer, tag, done.head);
         say_closed(&mut answer, done.closed);
         if let (Some(producer), Some(seq)) = (&asked.producer, done.seq) {
             say_number(&mut answer, "producer-epoch", producer.epoch);
             say_number(&mut answer, "producer-seq", seq);
         }
         Ok(answer)
+    }
+
+    /// What a POST appends, and how many bytes it is.
+    fn content(
+        &self,
+        bytes: Vec<u8>,
+        is_json: bool,
+        closes: bool,
+    ) -> Result<(message::AppendBatch, usize), Refused> {
+        match bytes.is_empty() {
+            true if closes => return Ok((self.nothing(), 0)),
+            true => return bad("there is nothing to append"),
+            false => {}
+        }
+        let parts = self.taken_apart(bytes, is_json)?;
+        if parts.is_empty() {
+            return bad("an empty array appends nothing");
+        }
+        self.batch(parts, is_json)
+    }
+
+    /// A POST whose content can't be taken: why, unless there is no such stream for this caller, or the stream takes
+    /// nothing of that type: then the commit says so, and nothing is left to append.
+    async fn not_taken(
+        &self,
+        asked: &StreamAppend,
+        why: Refused,
+    ) -> Result<message::AppendBatch, Refused> {
+        let known = self.known(Method::MessageAppend).await?;
+        let stream = kind(&known.content_type);
+        let is_other = asked.content.as_ref().is_some_and(|it| it.kind != stream);
+        let is_closed = known.closed && asked.content.is_some();
+        match is_other || is_closed {
+            true => Ok(self.nothing()),
+            false => Err(why),
+        }
     }
 
     /// Messages of one commit, and how many bytes they are.

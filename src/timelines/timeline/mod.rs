@@ -83,8 +83,8 @@ pub use rows::tables::{
     CONVERSATIONS, FOLLOWERS, MEMBERS, MESSAGE_TABLE, META_TABLE, POSTS, RELAYS,
 };
 pub use streams::{
-    FORKS_MAX, Fork, Inherited, Life, NewStream, PRODUCERS_MAX, Producer, Stream, StreamAppend,
-    StreamAppended, StreamRefused,
+    Content, FORKS_MAX, Fork, Inherited, Life, NewStream, PRODUCERS_MAX, Producer, Stream,
+    StreamAppend, StreamAppended, StreamPlace, StreamRefused,
 };
 pub use tideline_model::timelines::{
     Edit, EditBy, FanOut, Open, Outcome, Reaction, Reactions, Retention,

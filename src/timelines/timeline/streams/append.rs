@@ -11,8 +11,8 @@ use tideline_table::{Purpose, Txn};
 use super::super::rows::head::{CLOSED, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::write::append::Prepared;
-use super::super::write::{Site, put_head};
-use super::super::{Append, Error, SMALL_BYTES, Target, Timelines};
+use super::super::write::{Site, load_meta, put_head};
+use super::super::{Append, Error, Meta, SMALL_BYTES, Target, Timelines};
 use super::PRODUCERS_MAX;
 use super::row::{Producer, ProducerRow, StreamRow};
 
@@ -25,8 +25,26 @@ pub struct StreamAppend {
     pub seq: Option<String>,
     /// Nothing can be appended afterwards.
     pub closes: bool,
-    /// The content is of another type than the stream's: refused, unless an earlier check refuses it.
-    pub is_other: bool,
+    /// Content of another type than the stream's is refused, unless an earlier check refuses it; `None` = there is none.
+    pub content: Option<Content>,
+}
+
+/// What the content of an append is.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// Its type.
+    pub kind: String,
+    /// What a stream's type is by its meta.
+    pub of: fn(&Meta) -> String,
+}
+
+/// The stream that took an append, or refused it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamPlace {
+    /// Its epoch.
+    pub epoch: String,
+    /// It is a fork.
+    pub is_fork: bool,
 }
 
 /// What became of it.
@@ -68,7 +86,7 @@ impl Timelines {
         append: Append,
         trace: Option<TraceParent>,
         asked: StreamAppend,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(StreamPlace, Outcome), Error> {
         let target = Target {
             timeline: append.timeline.clone(),
             epoch: append.epoch.clone(),
@@ -81,12 +99,12 @@ impl Timelines {
         let queued = self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
             site.append_to_stream(txn, &target, prepared, asked)
         });
-        let outcome = queued.await?;
+        let (place, outcome) = queued.await?;
         if outcome.is_ok_and(|one| !one.duplicate) {
             let metrics = self.inner.partitions.metrics();
             metrics.server.messages.increment(count);
         }
-        Ok(outcome)
+        Ok((place, outcome))
     }
 }
 
@@ -97,7 +115,7 @@ impl Site {
         target: &Target,
         prepared: Option<Prepared>,
         asked: StreamAppend,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(StreamPlace, Outcome), Error> {
         let name = Name::new(&target.timeline);
         let existing = HeadRow::load_to_write(txn, &name)?.filter(|head| !head.dropped);
         self.check_asker(txn, &name, existing.as_ref(), &target.asker, false)?;
@@ -108,10 +126,20 @@ impl Site {
             Some(producer) => ProducerRow::load(txn, &name, &head, &producer.id)?,
             None => None,
         };
-        let closes_only = asked.closes && prepared.is_none() && !asked.is_other;
-        let is_new = match decide(&asked, (&head, &stream), known, closes_only) {
+        let place = StreamPlace {
+            epoch: self.epochs.text(&target.timeline, head.incarnation),
+            is_fork: !stream.fork.source.is_empty(),
+        };
+        let is_other = match &asked.content {
+            // Content that came to no messages is taken by no stream.
+            Some(_) if prepared.is_none() => true,
+            Some(content) => (content.of)(&load_meta(txn, &name)?.meta) != content.kind,
+            None => false,
+        };
+        let closes_only = asked.closes && prepared.is_none() && !is_other;
+        let is_new = match decide(&asked, (&head, &stream), known, (closes_only, is_other)) {
             Ok(is_new) => is_new,
-            Err(refused) => return Ok(Err(refused)),
+            Err(refused) => return Ok((place, Err(refused))),
         };
         if is_new {
             if let Some(mut prepared) = prepared {
@@ -127,12 +155,13 @@ impl Site {
         }
         let own = asked.producer.as_ref().map(|producer| producer.seq);
         let taken = known.map(|known| known.seq);
-        Ok(Ok(StreamAppended {
+        let appended = StreamAppended {
             head: head.last,
             closed: head.is_closed(),
             duplicate: !is_new,
             seq: if is_new { own } else { own.and(taken) },
-        }))
+        };
+        Ok((place, Ok(appended)))
     }
 }
 
@@ -141,7 +170,7 @@ fn decide(
     asked: &StreamAppend,
     (head, stream): (&HeadRow, &StreamRow),
     known: Option<ProducerRow>,
-    closes_only: bool,
+    (closes_only, is_other): (bool, bool),
 ) -> Result<bool, StreamRefused> {
     let closed = StreamRefused::Closed(head.last);
     if let Some(producer) = &asked.producer {
@@ -159,7 +188,7 @@ fn decide(
                 Err(closed)
             };
         }
-        if asked.is_other {
+        if is_other {
             return Err(StreamRefused::OtherType);
         }
         if producer.seq < expected && !is_named("producer_repeats_taken") {
@@ -174,7 +203,7 @@ fn decide(
     } else if head.is_closed() {
         return if closes_only { Ok(false) } else { Err(closed) };
     }
-    if asked.is_other {
+    if is_other {
         return Err(StreamRefused::OtherType);
     }
     let is_above = |seq: &String| seq.as_bytes() > stream.seq.as_bytes();
@@ -242,7 +271,7 @@ mod tests {
                 ..StreamAppend::default()
             };
             let known = known.map(|(epoch, seq)| ProducerRow { epoch, seq });
-            decide(&asked, (&head, &stream), known, false)
+            decide(&asked, (&head, &stream), known, (false, false))
         };
         assert_eq!(decided(None, 3, 0), Ok(true));
         assert_eq!(decided(None, 3, 1), Err(StreamRefused::NotFirst));
@@ -278,9 +307,9 @@ mod tests {
                 producer,
                 seq: None,
                 closes,
-                is_other: false,
+                content: None,
             };
-            decide(&asked, (&head, &stream), known, closes)
+            decide(&asked, (&head, &stream), known, (closes, false))
         };
         let closed = Err(StreamRefused::Closed(9));
         assert_eq!(decided(Some(producer(5)), true), Ok(false));
@@ -307,7 +336,7 @@ mod tests {
                 seq: Some(seq.to_owned()),
                 ..StreamAppend::default()
             };
-            decide(&asked, (&head, &stream), None, false).is_ok()
+            decide(&asked, (&head, &stream), None, (false, false)).is_ok()
         };
         assert!(decided("", "1") && decided("1", "2") && decided("a", "aa") && decided("A", "a"));
         assert!(!decided("2", "10") && !decided("2", "2") && !decided("b", "a"));

@@ -12,7 +12,7 @@ mod make;
 mod row;
 mod verify;
 
-pub use append::{StreamAppend, StreamAppended, StreamRefused};
+pub use append::{Content, StreamAppend, StreamAppended, StreamPlace, StreamRefused};
 pub use fork::{FORKS_MAX, Inherited};
 pub(super) use life::is_of_end;
 pub use life::{Life, Stream};
