@@ -180,6 +180,8 @@ struct Shared {
     sessions: Arc<live::Sessions>,
     /// The clients that are connected by the Centrifuge dialect.
     hub: Arc<centrifuge::Hub>,
+    /// Reads of streams that readers may share.
+    joined: Arc<durable::Joined>,
     /// Their sessions that have no socket of their own.
     emulated: Arc<centrifuge::Emulated>,
     began: Instant,
@@ -244,6 +246,7 @@ impl Gateway {
             metrics,
             dialects,
             hub: centrifuge::Hub::new(&options_metrics),
+            joined: Arc::default(),
             emulated: Arc::default(),
             began: Instant::now(),
             origins,

@@ -5,6 +5,7 @@
 //! closed stream, and when the server drains. Must not: know how a page is read.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,7 +23,7 @@ use tideline_wire::durable::{Control, events as encoded, is_text, kind, whole_te
 /// A response that is under way.
 struct Live {
     asked: Asked,
-    known: Known,
+    known: Arc<Known>,
     after: u64,
     cursor: Option<String>,
     until: Instant,
@@ -36,7 +37,12 @@ struct Live {
 const EVENTS_TIME: Duration = Duration::from_secs(60);
 
 /// The events behind a sequence.
-pub(super) fn events(asked: Asked, known: Known, after: u64, cursor: Option<String>) -> Answer {
+pub(super) fn events(
+    asked: Asked,
+    known: Arc<Known>,
+    after: u64,
+    cursor: Option<String>,
+) -> Answer {
     let is_text = is_text(&kind(&known.content_type));
     let live = Live {
         asked,
@@ -82,10 +88,22 @@ impl Live {
             is_closed: page.is_closed,
         };
         self.after = page.next;
-        let mut data = std::mem::take(&mut self.rest);
-        if !page.is_empty {
-            data.extend_from_slice(&page.body);
+        let body = if page.is_empty { &[][..] } else { &page.body };
+        let is_cut = self.is_text && whole_text(body) < body.len();
+        if self.rest.is_empty() && !is_cut {
+            let made = || {
+                (
+                    control.cursor.clone(),
+                    encoded(body, self.is_text, &control),
+                )
+            };
+            let (cursor, bytes) = page.events.get_or_init(made);
+            if *cursor == control.cursor {
+                return Some((bytes.clone(), (!is_over).then_some(self)));
+            }
         }
+        let mut data = std::mem::take(&mut self.rest);
+        data.extend_from_slice(body);
         if self.is_text && !is_over {
             self.rest = data.split_off(whole_text(&data));
         }

@@ -6,6 +6,7 @@
 
 mod fork;
 mod headers;
+mod joined;
 mod live;
 mod read;
 mod write;
@@ -20,6 +21,7 @@ use hyper::header::{
 };
 use hyper::{Method as HttpMethod, Request as HttpRequest, StatusCode};
 
+pub(super) use self::joined::Joined;
 use super::Shared;
 use super::dispatch::audit::Noted;
 use super::dispatch::{self, Caller};

@@ -3,7 +3,7 @@
 //! Owns: GET without events. Promises: a page is of one moment; a wait watches first and reads then, so nothing slips
 //! between; a wait ends in time. Must not: know how long a reader has been there.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderMap, IF_NONE_MATCH};
@@ -36,8 +36,11 @@ enum Way {
 }
 
 /// Messages behind an offset.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Page {
     pub(super) body: Bytes,
+    /// How many they are.
+    pub(super) messages: usize,
     /// There is none in it.
     pub(super) is_empty: bool,
     /// The sequence before the first.
@@ -45,12 +48,14 @@ pub(super) struct Page {
     /// The sequence of the last one.
     pub(super) next: u64,
     /// What was changed before, and what was trimmed.
-    change_head: u64,
-    floor: u64,
+    pub(super) change_head: u64,
+    pub(super) floor: u64,
     /// There is no more now.
     pub(super) is_up_to_date: bool,
     /// There is no more, and will be none.
     pub(super) is_closed: bool,
+    /// The events that say so, made by the first reader that shares it, with the cursor that is in them.
+    pub(super) events: Arc<OnceLock<(Option<String>, Bytes)>>,
 }
 
 /// What a query says.
@@ -92,7 +97,7 @@ impl Asked {
     pub(super) async fn read(self, request: &HttpRequest<Incoming>) -> Result<Answer, Refused> {
         let asked = Query::read(request.uri().query().unwrap_or_default())?;
         self.admitted.begins(0)?;
-        let known = self.known(Method::MessageRange).await?;
+        let known = Arc::new(self.known(Method::MessageRange).await?);
         if known.renew {
             let target = self.target(Method::MessageRange);
             let using = self.shared.timelines.use_stream(target);
@@ -118,7 +123,7 @@ impl Asked {
 
     async fn once(
         &self,
-        known: &Known,
+        known: &Arc<Known>,
         after: u64,
         is_now: bool,
         headers: &HeaderMap,
@@ -156,7 +161,7 @@ impl Asked {
 
     async fn wait(
         &self,
-        known: &Known,
+        known: &Arc<Known>,
         after: u64,
         clients: Option<&str>,
     ) -> Result<Answer, Refused> {
@@ -178,14 +183,15 @@ impl Asked {
 
     /// The cursor of a live answer.
     pub(super) fn cursor(&self, clients: Option<&str>) -> String {
-        let jitter = u64::from(uuid::Uuid::new_v4().as_u128() as u32) % JITTER_S_MAX;
+        let random = clients.map_or(0, |_| uuid::Uuid::new_v4().as_u128() as u32);
+        let jitter = u64::from(random) % JITTER_S_MAX;
         cursor(self.shared.clock.now_ms(), clients, 1 + jitter)
     }
 
     /// The next page behind a sequence, as soon as there is one; an empty one when the time is over.
     pub(super) async fn news(
         &self,
-        known: &Known,
+        known: &Arc<Known>,
         after: u64,
         until: Instant,
     ) -> Result<Page, Refused> {
@@ -207,15 +213,28 @@ impl Asked {
         }
     }
 
-    /// What there is behind a sequence, up to a page. The limits count a live read once, when it begins.
-    pub(super) async fn page(&self, known: &Known, after: u64) -> Result<Page, Refused> {
+    /// What there is behind a sequence, up to a page. The limits count a live read once, when it begins. Readers that
+    /// come together share one read.
+    pub(super) async fn page(&self, known: &Arc<Known>, after: u64) -> Result<Page, Refused> {
+        let place = (self.name.clone(), known.epoch.clone(), after);
+        let (asked, known_there) = (self.clone(), Arc::clone(known));
+        let read = async move { asked.page_alone(&known_there, after).await.ok() };
+        let read = self.shared.joined.read(place, &self.caller.asker, read);
+        let page = match read.await {
+            Some(page) => page,
+            None => self.page_alone(known, after).await?,
+        };
+        self.shared.metrics.pages.range.count(page.messages);
+        Ok(page)
+    }
+
+    async fn page_alone(&self, known: &Known, after: u64) -> Result<Page, Refused> {
         let read = self.range(known, after + 1, None).await?;
         let mut page = read.map_err(|error| match error {
             // The stream was made anew.
             Error::EpochChanged { .. } => Reason::TimelineNotFound.into(),
             error => refusal(error),
         })?;
-        self.shared.metrics.pages.range.count(page.messages.len());
         check_kept(after, page.head.floor)?;
         // What is at an offset never changes: a message that still grows is the end, until it is whole.
         let whole = page.messages.iter().take_while(|one| one.open.is_none());
@@ -225,6 +244,8 @@ impl Asked {
         let next = page.messages.last().map_or(after, |last| last.sequence);
         Ok(Page {
             body: body(&page.messages, known.is_json()),
+            messages: page.messages.len(),
+            events: Arc::default(),
             is_empty: next == after,
             after,
             next,

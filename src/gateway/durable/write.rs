@@ -316,8 +316,12 @@ impl Asked {
         let limits = &self.shared.options.limits;
         let bytes: usize = parts.iter().map(Bytes::len).sum();
         let mut batch = self.nothing();
-        let append = uuid::Uuid::new_v4().simple().to_string();
         let count = parts.len() as u64;
+        // A message alone needs no ID that says of which append it is.
+        let append = match count {
+            0 | 1 => String::new(),
+            _ => uuid::Uuid::new_v4().simple().to_string(),
+        };
         for (number, data) in (1..).zip(parts) {
             let part = Part {
                 append: &append,

@@ -197,10 +197,13 @@ pub fn events(data: &[u8], is_text: bool, control: &Control) -> Bytes {
     if !data.is_empty() {
         out.push_str("event: data\n");
         let text = match is_text {
-            true => String::from_utf8_lossy(data).into_owned(),
-            false => STANDARD.encode(data),
+            true => String::from_utf8_lossy(data),
+            false => STANDARD.encode(data).into(),
         };
-        let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+        let lines = match text.contains('\r') {
+            true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
+            false => text,
+        };
         for line in lines.split('\n') {
             let _ = writeln!(out, "data:{line}");
         }
