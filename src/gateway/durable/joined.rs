@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
+use futures_util::future::{BoxFuture, Shared};
 use tokio::task::yield_now;
 
 use super::read::Page;
@@ -17,28 +17,14 @@ use tideline_model::access::Asker;
 /// A page that is behind a place of a stream: its name, its epoch, the sequence.
 pub(super) type Place = (String, String, u64);
 /// `None` = it could not be read: who waits for it asks by itself, and hears why.
-type Reading = BoxFuture<'static, Option<Page>>;
-type Reads = HashMap<Place, (Asker, WeakShared<Reading>)>;
+type Reading = Shared<BoxFuture<'static, Option<Page>>>;
 
 /// All reads that have not begun. There are no more of them than readers.
 #[derive(Default)]
-pub(crate) struct Joined(Mutex<Reads>);
-
-/// One of them, as long as others may join it.
-struct Open {
-    joined: Arc<Joined>,
-    place: Place,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        let gone = self.joined.lock().remove(&self.place);
-        drop(gone);
-    }
-}
+pub(crate) struct Joined(Mutex<HashMap<Place, (Asker, Reading)>>);
 
 impl Joined {
-    fn lock(&self) -> MutexGuard<'_, Reads> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, (Asker, Reading)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,28 +44,21 @@ impl Joined {
         place: Place,
         asker: &Asker,
         read: impl Future<Output = Option<Page>> + Send + 'static,
-    ) -> Option<Shared<Reading>> {
+    ) -> Option<Reading> {
         let mut reads = self.lock();
-        let there = reads
-            .get(&place)
-            .and_then(|(other, read)| Some((other == asker, read.upgrade()?)));
-        if let Some((is_same, read)) = there {
-            // What is dropped may be the last of it, and then is forgotten under this lock.
-            drop(reads);
-            return is_same.then_some(read);
+        if let Some((other, read)) = reads.get(&place) {
+            return (other == asker).then(|| read.clone());
         }
-        let open = Open {
-            joined: Arc::clone(self),
-            place: place.clone(),
-        };
-        let read = async move {
+        // A task of its own: it begins in its turn, whoever looks at it before, and is forgotten if nobody waits.
+        let (joined, own) = (Arc::clone(self), place.clone());
+        let task = tokio::spawn(async move {
             yield_now().await;
-            drop(open);
+            let begun = joined.lock().remove(&own);
+            drop(begun);
             read.await
-        };
-        let read = read.boxed().shared();
-        let held = read.downgrade()?;
-        reads.insert(place, (asker.clone(), held));
+        });
+        let read = task.map(|read| read.ok().flatten()).boxed().shared();
+        reads.insert(place, (asker.clone(), read.clone()));
         Some(read)
     }
 }
@@ -129,15 +108,15 @@ mod tests {
             };
             joined.join(place.clone(), &ann, async move { Some(page) })
         };
-        let first = read(1).expect("its own");
-        let begun = tokio::spawn(first.clone());
-        let next = |page: Option<Page>| page.map(|page| page.next);
-        assert_eq!(next(begun.await.expect("it ends")), Some(1));
+        let first = read(1).expect("its own").await;
         let second = read(2).expect("its own");
+        // It has not begun.
         drop(read(3));
-        assert_eq!(next(second.await), Some(2));
+        let sequences = [first, second.await].map(|page| page.map(|page| page.next));
+        assert_eq!(sequences, [Some(1), Some(2)]);
         drop(read(4));
-        assert!(joined.lock().is_empty());
-        assert_eq!(next(read(5).expect("its own").await), Some(5));
+        while !joined.lock().is_empty() {
+            yield_now().await;
+        }
     }
 }
