@@ -33,10 +33,11 @@ after(end);
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits until something holds, and returns it. */
+/** Waits until something holds, and returns it. What takes long is looked at less often: a look costs the browser. */
 export async function until(what, holds, patience_ms = PATIENCE_MS) {
   const end = Date.now() + patience_ms;
   let last;
+  let pause = 25;
   while (Date.now() < end) {
     try {
       const found = await holds();
@@ -44,7 +45,8 @@ export async function until(what, holds, patience_ms = PATIENCE_MS) {
     } catch (error) {
       last = error;
     }
-    await sleep(25);
+    await sleep(pause);
+    pause = Math.min(pause * 1.2, 200);
   }
   throw new Error(`not within ${patience_ms} ms: ${what}${last ? ` (${last.message})` : ""}`);
 }
@@ -158,7 +160,7 @@ let browser = null;
 
 async function chromium() {
   if (!browser) {
-    browser = puppeteer.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS });
+    browser = puppeteer.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS, timeout: PATIENCE_MS });
     const opened = await browser;
     ending.push(() => opened.close());
   }
@@ -169,6 +171,7 @@ async function chromium() {
 export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null, first = null, beside = null } = {}) {
   const context = beside?.browserContext() ?? (await (await chromium()).createBrowserContext());
   const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
   page.errors = [];
   page.quiet = () => page.errors.splice(0);
   page.on("console", (said) => ["error", "warn"].includes(said.type()) && page.errors.push(said.text()));
