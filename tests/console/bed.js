@@ -11,7 +11,7 @@ import { connect, createServer } from "node:net";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "node:test";
+import { after, afterEach } from "node:test";
 
 const folder = process.env.TIDELINE_MODULES ?? import.meta.dirname;
 const modules = createRequire(join(folder, "package.json"));
@@ -30,6 +30,12 @@ export async function end() {
   for (const one of ending.splice(0).reverse()) await one();
 }
 after(end);
+
+const contexts = [];
+/** A page goes with its test: it would draw and ask on beside those that follow. */
+afterEach(async () => {
+  for (const context of contexts.splice(0)) await context.close();
+});
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -170,6 +176,7 @@ async function chromium() {
 /** A page of the console. `theme` "light" or "dark"; `path` is opened; `key` is known to it; `beside` is a page, of which it is another tab. */
 export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null, first = null, beside = null } = {}) {
   const context = beside?.browserContext() ?? (await (await chromium()).createBrowserContext());
+  if (!beside) contexts.push(context);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   page.errors = [];
