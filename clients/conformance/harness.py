@@ -19,7 +19,7 @@ from websockets.datastructures import Headers
 from proxy import reset
 
 #: How long something may take that has to come, s.
-PATIENCE = 30
+PATIENCE = 60
 #: The same where something is to fail.
 PATIENCE_WITH_BUG = 5
 BIG = 2**53 - 1

@@ -11,7 +11,7 @@ import { connect, createServer } from "node:net";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "node:test";
+import { after, afterEach } from "node:test";
 
 const folder = process.env.TIDELINE_MODULES ?? import.meta.dirname;
 const modules = createRequire(join(folder, "package.json"));
@@ -31,12 +31,19 @@ export async function end() {
 }
 after(end);
 
+const contexts = [];
+/** A page goes with its test: it would draw and ask on beside those that follow. */
+afterEach(async () => {
+  for (const context of contexts.splice(0)) await context.close();
+});
+
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits until something holds, and returns it. */
+/** Waits until something holds, and returns it. What takes long is looked at less often: a look costs the browser. */
 export async function until(what, holds, patience_ms = PATIENCE_MS) {
   const end = Date.now() + patience_ms;
   let last;
+  let pause = 25;
   while (Date.now() < end) {
     try {
       const found = await holds();
@@ -44,7 +51,8 @@ export async function until(what, holds, patience_ms = PATIENCE_MS) {
     } catch (error) {
       last = error;
     }
-    await sleep(25);
+    await sleep(pause);
+    pause = Math.min(pause * 1.2, 200);
   }
   throw new Error(`not within ${patience_ms} ms: ${what}${last ? ` (${last.message})` : ""}`);
 }
@@ -158,7 +166,7 @@ let browser = null;
 
 async function chromium() {
   if (!browser) {
-    browser = puppeteer.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS });
+    browser = puppeteer.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS, timeout: PATIENCE_MS });
     const opened = await browser;
     ending.push(() => opened.close());
   }
@@ -168,7 +176,9 @@ async function chromium() {
 /** A page of the console. `theme` "light" or "dark"; `path` is opened; `key` is known to it; `beside` is a page, of which it is another tab. */
 export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null, first = null, beside = null } = {}) {
   const context = beside?.browserContext() ?? (await (await chromium()).createBrowserContext());
+  if (!beside) contexts.push(context);
   const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
   page.errors = [];
   page.quiet = () => page.errors.splice(0);
   page.on("console", (said) => ["error", "warn"].includes(said.type()) && page.errors.push(said.text()));

@@ -15,7 +15,7 @@ import time
 from websockets.sync.client import connect
 
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--remote-debugging-port=0"]
-PATIENCE = 30
+PATIENCE = 60
 
 
 def chromium():
@@ -127,6 +127,6 @@ class Browser:
         try:
             # One that is killed leaves files behind.
             self.wire.call("Browser.close")
-            self.process.wait(10)
+            self.process.wait(60)
         finally:
             self.kill()

@@ -48,7 +48,7 @@ def chat(directory, url):
 
 
 def ask(url, path):
-    connection = http.client.HTTPConnection(url.split("/")[2], timeout=10)
+    connection = http.client.HTTPConnection(url.split("/")[2], timeout=60)
     connection.request("POST", path, json.dumps({}))
     return connection.getresponse().status
 

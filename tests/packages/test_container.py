@@ -54,7 +54,7 @@ def test_it_serves_and_its_health_is_asked_by_itself(image_root):
     assert subprocess.run(check, env={"TIDELINE_URL": url}, capture_output=True).returncode == 3
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while (asked := subprocess.run(check, env={"TIDELINE_URL": url}, capture_output=True, text=True)).returncode:
             assert time.monotonic() < until and server.poll() is None, asked.stderr
             time.sleep(0.1)

@@ -70,7 +70,7 @@ def behind(request, tmp_path):
     file.write_text(whole(kind, tmp_path, server, port))
     with (tmp_path / "proxy.log").open("wb") as log:
         proxy = subprocess.Popen(PROXIES[kind](str(file)), stdout=log, stderr=log, env={"HOME": str(tmp_path), "PATH": "/usr/sbin:/usr/bin"})
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not reached(port):
         assert proxy.poll() is None and time.monotonic() < until, (tmp_path / "proxy.log").read_text()
         time.sleep(0.1)
@@ -96,7 +96,7 @@ def ask(socket, number, method, **params):
 def test_all_of_the_protocol_comes_through(behind):
     server, port, trusted = behind
     through = Through(port, trusted)
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while through.http("GET", "/readyz")[2].strip() != b"ready":  # HAProxy has not looked yet
         assert time.monotonic() < until
         time.sleep(0.2)

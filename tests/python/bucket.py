@@ -13,8 +13,6 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from moto.server import ThreadedMotoServer
-
 KEY, SECRET, REGION = "tideline-test", "a secret of the test", "us-east-1"
 
 
@@ -43,6 +41,9 @@ class Store:
     """Harm is a function of method, target and body, and gives None, an answer, "cut" or a number of seconds."""
 
     def __init__(self):
+        # Each worker imports each file, and this is large.
+        from moto.server import ThreadedMotoServer
+
         self.moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self.moto.start()
         _, self.inner = self.moto.get_host_and_port()

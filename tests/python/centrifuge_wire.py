@@ -13,7 +13,7 @@ import json
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-PATIENCE = 20
+PATIENCE = 60
 
 # Name: number and kind. A kind is int, str, bytes, a message's name, [a message's name], or {str: a kind}.
 POSITION = {"offset": (1, int), "epoch": (2, str)}

@@ -11,7 +11,7 @@ import time
 
 from websockets.exceptions import ConnectionClosed
 
-from client import Client, Refused, until
+from client import PATIENCE, Client, Refused, until
 from server import Server
 from tables import signed
 
@@ -101,9 +101,9 @@ class Guarded(Server):
         return self.get("/metrics", {"authorization": f"Bearer {self.admin}"})[2].decode()
 
 
-def closed(client, code=4500, patience=10):
+def closed(client, code=4500):
     """Reads until the connection closes, with this code."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     try:
         while True:
             client.receive(max(deadline - time.monotonic(), 0.01))

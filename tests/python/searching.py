@@ -61,7 +61,7 @@ def timelines(ask, query=None, **params):
 
 def caught_up(ask):
     """Waits until the index has all that there is."""
-    until(lambda: "behind" not in ask("message.search", query="x", limit=1), 60)
+    until(lambda: "behind" not in ask("message.search", query="x", limit=1))
 
 
 def lines(count, seed):

@@ -65,17 +65,21 @@ class Server:
                 stderr=log,
                 env={"TIDELINE_RESERVE_BYTES": RESERVE, **os.environ, **self.environment},
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the server ended: {self.log()}")
-            try:
-                if self.get("/readyz")[0] == 200:
-                    return self
-            except OSError:
-                pass
+            if self.answers("/readyz"):
+                return self
             time.sleep(0.01)
         raise RuntimeError(f"the server was not ready in time: {self.log()}")
+
+    def answers(self, path="/healthz"):
+        """Whether it does by now; it must not have ended."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the server ended: {self.log()}")
+        try:
+            return self.get(path)[0] == 200
+        except OSError:
+            return False
 
     def whole_log(self):
         with open(os.path.join(self.directory, "server.log"), errors="replace") as log:
@@ -97,7 +101,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
-            return self.process.wait(20)
+            return self.process.wait(60)
         finally:
             if self.process.poll() is None:
                 self.process.kill()
@@ -113,9 +117,9 @@ class Server:
     def http(self, method, path, body=None, headers=None):
         """One HTTP request; returns (status, headers, body bytes)."""
         if self.tls:
-            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.tls)
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.tls)
         else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, body=body, headers=headers or {})
             response = connection.getresponse()

@@ -113,7 +113,7 @@ def test_who_shows_nothing_is_closed_after_ten_seconds(guarded):
     with Client(guarded) as client:
         began = time.monotonic()
         client.call("ping")
-        closed(client, patience=30)
+        closed(client)
         assert time.monotonic() - began > 9
 
 
@@ -229,7 +229,7 @@ def test_a_revocation_is_whole_although_its_caller_hangs_up(own_guarded):
     for number, made in enumerate(keys):
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "key.revoke", "params": {"id": made["id"]}})
         head = f"POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer {server.admin}\r\n"
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
             # So that it is reset.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
@@ -265,7 +265,7 @@ def test_a_stranger_sends_no_large_message(own_guarded):
     with Client(server) as client:
         client.socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": entry}))
         with pytest.raises(ConnectionClosed) as closed_by:
-            client.socket.recv(20)
+            client.socket.recv(60)
         assert closed_by.value.rcvd.code == 1009
 
 
@@ -275,7 +275,7 @@ def test_who_is_revoked_while_the_body_comes_does_nothing(own_guarded):
 
     def slowly(bearer, meanwhile):
         head = f"POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer {bearer}\r\n"
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
             connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body[:9]}".encode())
             # The head has come, and its credential was good.
             time.sleep(0.3)
@@ -305,7 +305,7 @@ def test_revoked_tokens_end_at_once_and_stay_revoked(own_guarded):
         closed(client)
         closed(second)
         works(other)
-    waiting.join(10)
+    waiting.join(60)
     assert answers and answers[0][0] == 401
     time.sleep(1.1)
     new = token()
@@ -337,7 +337,7 @@ def test_a_token_ends_with_a_warning_and_can_be_renewed(guarded):
     soon = int(time.time()) + 3
     with guarded.open(token(exp=soon)) as client:
         client.ask("sync", positions={"none": 0}, wait_ms=60000)
-        closed(client, patience=30)
+        closed(client)
         assert time.time() > soon
     soon = int(time.time()) + 3
     status, _, _ = guarded.rpc(token(exp=soon), "sync", positions={"none": 0}, wait_ms=60000)
@@ -534,7 +534,7 @@ def test_keys_are_fetched_and_leave_with_their_set(own_guarded, issuer):
         issuer.status = 200
         server.configure(issuer.setting + "\njwks_refresh_s = 60")
         server.process.send_signal(signal.SIGHUP)
-        closed(client, patience=15)
+        closed(client)
     assert server.rpc(first, "ping")[0] == 401
     assert server.rpc(keys[2].token(), "ping")[0] == 200
 
@@ -554,7 +554,7 @@ def test_before_the_first_set_tokens_are_unavailable(own_guarded, issuer):
             client.call("session.open", token=key.token())
         assert refused.value.reason == "unavailable"
         issuer.status, issuer.body = 200, json.dumps({"keys": [key.jwk()]}).encode()
-        until(lambda: server.rpc(key.token(), "ping")[0] == 200, patience=20)
+        until(lambda: server.rpc(key.token(), "ping")[0] == 200)
         assert client.call("session.open", token=key.token())["user"] == "ann"
 
 

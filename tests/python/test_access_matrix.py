@@ -73,7 +73,7 @@ class Bodies:
     """Calls over one connection of HTTP that stays open."""
 
     def __init__(self, server, bearer, user=None):
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         self.headers = {"content-type": "application/json"}
         if bearer is not None:
             self.headers["authorization"] = f"Bearer {bearer}"
@@ -500,7 +500,7 @@ def test_a_wait_is_decided_anew(house, way):
     time.sleep(0.3)
     house.call(house.admin, "member.update", timeline="room/1", user=users[0], role="blind")
     house.call(house.admin, "message.append", timeline="room/1", entry={"text": "secret"})
-    [thread.join(30) for thread in threads]
+    [thread.join(60) for thread in threads]
     lost, kept = (answers[user]["timelines"]["room/1"] for user in users)
     assert lost["state"] == "forbidden" and "secret" not in json.dumps(lost)
     assert kept["state"] == "ok"

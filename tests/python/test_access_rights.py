@@ -270,7 +270,7 @@ def test_a_subscription_ends_with_its_right(tmp_path):
 
 def ended(client):
     """What ends a subscription; no message may come before it."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         pushed = client.pushes.popleft() if client.pushes else client.receive(max(deadline - time.monotonic(), 0.01))
         assert pushed["method"] != "message", pushed
@@ -283,14 +283,14 @@ def test_a_waiting_sync_is_answered_when_the_rules_change(tmp_path):
     try:
         head = house.call(who("eve"), "timeline.get", timeline="open/1")["head"]
         with house.open(who("eve")) as client:
-            asked = client.ask("sync", positions={"open/1": {"after": head}}, wait_ms=30_000)
+            asked = client.ask("sync", positions={"open/1": {"after": head}}, wait_ms=60_000)
             time.sleep(0.3)
             house.auth = POLICIES.replace('others = ["read"]', "others = []")
             house.configure(house.auth)
             began = time.monotonic()
             house.process.send_signal(signal.SIGHUP)
             assert client.take(asked)["timelines"]["open/1"]["state"] == "forbidden"
-            assert time.monotonic() - began < 20
+            assert time.monotonic() - began < 55
     finally:
         house.kill()
 
@@ -298,7 +298,7 @@ def test_a_waiting_sync_is_answered_when_the_rules_change(tmp_path):
 def test_a_scheduled_message_is_decided_when_it_is_due(tmp_path):
     house = house_in(tmp_path)
     try:
-        at = int(time.time() * 1000) + 3000
+        at = int(time.time() * 1000) + 6000
         for name, user in [("may", "ann"), ("may_not", "olga")]:
             house.call(who(user), "message.append", timeline="room/1", entry=MESSAGE, message_id=name, deliver_at=at)
         house.call(house.admin, "member.update", timeline="room/1", user="olga", role="blind")
@@ -319,7 +319,7 @@ def test_what_was_scheduled_with_a_credential_that_was_taken_back_is_not_appende
         make = lambda name: house.call(house.admin, "key.create", name=name, rights=on("room/*"))
         kept, lost = make("kept"), make("lost")
         may = lambda user: who(user, "read", "append", on="room/*")
-        at = int(time.time() * 1000) + 3000
+        at = int(time.time() * 1000) + 6000
         shown = {"stays": may("fay"), "goes": may("eve"), "kept": kept["key"], "lost": lost["key"]}
         for name, bearer in shown.items():
             house.call(bearer, "message.append", timeline="room/1", entry=MESSAGE, message_id=name, deliver_at=at)

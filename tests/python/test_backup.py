@@ -146,9 +146,9 @@ def test_what_is_restored_is_a_prefix_of_what_was_written(backed_up, tmp_path):
             # It waits for the split, and keeps the next one away.
             client.call("partition.split", partition=0)
             client.call("backup.start", target="all")
-            until(lambda: client.call("partition.list")["change"]["state"] in ["done", "failed"], patience=60)
+            until(lambda: client.call("partition.list")["change"]["state"] in ["done", "failed"])
             before, rows_before = dict(writers.acked), table.acked
-            state = until(lambda: (now := client.call("backup.status")["backup"])["state"] not in ["waiting", "copying", "verifying"] and now, patience=60)
+            state = until(lambda: (now := client.call("backup.status")["backup"])["state"] not in ["waiting", "copying", "verifying"] and now)
             assert state["state"] == "done", state
         first = pathlib.Path(state["path"])
         # One more, of two partitions, with the writers at their work.

@@ -123,7 +123,7 @@ def test_another_user_gets_no_key(keyless):
     )
     line = call("key.create", name="thief", rights=[{"on": "*", "allow": ["admin"]}]).decode()
     tries = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", PYTHON, "-c", program]
-    attempt = lambda: subprocess.run([*tries, server.socket, line], capture_output=True, text=True, timeout=20)
+    attempt = lambda: subprocess.run([*tries, server.socket, line], capture_output=True, text=True, timeout=60)
     # The file's mode keeps them out; and if it did not, the system says who they are.
     assert "PermissionError" in attempt().stderr
     os.chmod(server.data, 0o755)
@@ -148,7 +148,7 @@ def test_after_its_time_there_is_none_until_a_sighup(keyless):
 def test_a_second_server_a_kill_and_a_stop(keyless, tmp_path):
     server = keyless()
     command = [server.binary, "serve", "--config", server.config_path, "--data", server.data, "--listen"]
-    second = subprocess.run([*command, f"127.0.0.1:{free_port()}"], capture_output=True, text=True, timeout=20)
+    second = subprocess.run([*command, f"127.0.0.1:{free_port()}"], capture_output=True, text=True, timeout=60)
     assert second.returncode == 1 and "another process" in second.stderr
     assert server.is_open(), "the second one has taken the first one's socket away"
     server.kill()

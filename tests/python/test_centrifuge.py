@@ -181,7 +181,7 @@ def test_a_reply_comes_before_the_pushes_of_its_channel(peer, another, name):
     peer.send(*commands)
     order = []
     while not order or order[-1] != "publish 50":
-        frame = peer.socket.recv(20)
+        frame = peer.socket.recv(60)
         for message in peer.messages(frame):
             kind = next((kind for kind in ("push", "subscribe", "unsubscribe") if kind in message), "other")
             order.append("publish 50" if message.get("id") == commands[-1]["id"] else kind)
@@ -639,7 +639,7 @@ def test_the_server_pings_and_gives_up(tmp_path):
         with Peer(server) as text, Peer(server, protobuf=True) as binary:
             for peer, ping in [(text, "{}"), (binary, b"\x00")]:
                 assert peer.connection["ping"] == 1
-                assert peer.socket.recv(20) == ping
+                assert peer.socket.recv(60) == ping
             for peer in [text, binary]:
                 assert peer.end() == (3012, "no pong")
     finally:

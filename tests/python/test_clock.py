@@ -212,7 +212,7 @@ def by_small_steps(server):
             schedule(client, f"small{small}", 1)
             server.set(small)
             followed(client, small)
-        until(lambda: all(has(client, f"small{small}") for small in [1, 5, 10]), 60)
+        until(lambda: all(has(client, f"small{small}") for small in [1, 5, 10]))
         callers.check("small steps")
 
 
@@ -265,7 +265,7 @@ def test_a_step_of_the_clock_neither_closes_an_answer_nor_leaves_a_dead_one_open
         return client.call("message.get", timeline="t", sequence=sequence)["message"]
 
     def ends(client, sequence):
-        closed = until(lambda: next((m for m in [get(client, sequence)] if "open" not in m), None), 20)
+        closed = until(lambda: next((m for m in [get(client, sequence)] if "open" not in m), None))
         assert (closed["outcome"], closed["abandoned"]) == ("failed", True)
 
     with Client(stepped, user="ann") as ann:
@@ -274,7 +274,7 @@ def test_a_step_of_the_clock_neither_closes_an_answer_nor_leaves_a_dead_one_open
         # An edit writes its row anew, and is no part.
         ann.call("message.update", timeline="t", sequence=slow, set={"kind": "other"})
         stepped.set(2 * HOUR)
-        until(lambda: is_at(ann, 2 * HOUR), 30)
+        until(lambda: is_at(ann, 2 * HOUR))
         # The timer has looked at all of them by now.
         schedule(ann, "soon", 1)
         until(lambda: has(ann, "soon"))
@@ -303,7 +303,7 @@ def test_control_a_server_that_a_step_stops_is_noticed(tmp_path):
             until(lambda: has(client, "w-0"))
             callers.rest()
             server.set(2 * HOUR)
-            until(lambda: callers.failed, 30)
+            until(lambda: callers.failed)
         with pytest.raises(AssertionError):
             callers.check("a step")
     finally:

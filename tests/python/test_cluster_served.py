@@ -162,7 +162,7 @@ def delete_stream(cluster):
     """By NATS' own protocol, as an operator may."""
     user, password = (cluster.directory / "nats" / "operator.login").read_text().strip().split(":")
     host, port = re.search(r'nats = \["([^:"]+):(\d+)"', cluster.nodes[0].config).groups()
-    with socket.create_connection((host, int(port)), timeout=30) as nats:
+    with socket.create_connection((host, int(port)), timeout=60) as nats:
         login = json.dumps({"user": user, "pass": password, "verbose": False, "pedantic": False})
         nats.sendall(f"CONNECT {login}\r\nSUB _INBOX.test 1\r\nPUB $JS.API.STREAM.DELETE.TL_chat_0 _INBOX.test 0\r\n\r\n".encode())
         said = b""

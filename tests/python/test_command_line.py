@@ -25,7 +25,7 @@ from guarded import token
 from server import Server
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "COMMANDS.md"
-PATIENCE = 30
+PATIENCE = 60
 # Clears the screen, names the window, turns the direction, in both sets of controls.
 HOSTILE = "a\x1b[2J\x1b]0;title\x07b\x9b2J\x7f\u202ec\u2028\r\n\td"
 

@@ -124,7 +124,7 @@ def test_shutdown_says_draining_answers_waiting_syncs_and_closes_with_4002(own_s
             while True:
                 client.receive()
         assert caught.value.rcvd.code == 4002
-    assert own_server.process.wait(20) == 0
+    assert own_server.process.wait(60) == 0
 
 
 def test_sigint_ends_it_too(own_server):

@@ -125,7 +125,7 @@ def test_a_reader_waits_for_what_comes(ask, name):
 
 def test_events_of_a_stream(server, ask, name):
     ask("PUT", body=b"a\r\nb", headers=TEXT)
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", f"/v1/stream/{name}?offset=-1&live=sse")
     answer = connection.getresponse()
     assert answer.headers["Content-Type"] == "text/event-stream"

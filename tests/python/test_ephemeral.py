@@ -30,7 +30,7 @@ class Follower:
     """A session that follows a timeline and reads its answers only, by hand: a thousand of a library are as many threads."""
 
     def __init__(self, server, user, name):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=60)
         self.socket.sendall(
             b"GET /v1/connect HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
             b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: tideline.v1.json\r\n\r\n"

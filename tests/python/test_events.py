@@ -23,7 +23,7 @@ class Stream:
     """One response, read event by event."""
 
     def __init__(self, server, query, last=None, bearer=None, **headers):
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         if last is not None:
             headers["Last-Event-ID"] = last

@@ -8,7 +8,7 @@ import pytest
 
 from client import Client, me
 
-PATIENCE = 10
+PATIENCE = 60
 
 
 @pytest.fixture

@@ -695,7 +695,7 @@ def under_kills(server, kills=3, answers=4, parts=60):
         until(lambda: sum(writer.count for writer in writers) >= share)
         server.restart(signal.SIGKILL)
     for thread in writers + viewers:
-        thread.join(40)
+        thread.join(60)
         assert thread.failed is None, repr(thread.failed)
         assert not thread.is_alive()
     written = {sequence: text for writer in writers for sequence, text in writer.done.items()}

@@ -15,7 +15,7 @@ def answer(client, text):
 )
 def test_ids_are_echoed_exactly(client, number):
     client.send('{"jsonrpc":"2.0","id":%s,"method":"ping"}' % number)
-    text = client.socket.recv(10)
+    text = client.socket.recv(60)
     reply = json.loads(text)
     assert reply["id"] == json.loads(number) and type(reply["id"]) is type(json.loads(number))
     assert set(reply) == {"jsonrpc", "id", "result"}

@@ -118,7 +118,7 @@ def test_why_a_start_fails_is_an_object_too(own_server, tmp_path, how):
     environment = {"environment": {"TIDELINE_LOG_FORMAT": "json"}}.get(how, {})
     command = [own_server.binary, "serve", "--data", own_server.data, "--listen", f"127.0.0.1:{free_port()}", *said]
     ended = subprocess.run(
-        command, capture_output=True, text=True, timeout=20, env={**os.environ, **environment, "TIDELINE_LOG": "error"}
+        command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment, "TIDELINE_LOG": "error"}
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     [line] = lines_of(ended.stderr)
@@ -128,7 +128,7 @@ def test_why_a_start_fails_is_an_object_too(own_server, tmp_path, how):
 def test_a_format_that_is_none_is_refused(own_server, tmp_path):
     ended = subprocess.run(
         [own_server.binary, "serve", "--data", str(tmp_path / "data")],
-        capture_output=True, text=True, timeout=20, env={**os.environ, "TIDELINE_LOG_FORMAT": "xml"},
+        capture_output=True, text=True, timeout=60, env={**os.environ, "TIDELINE_LOG_FORMAT": "xml"},
     )
     assert ended.returncode == 1 and not (tmp_path / "data").exists()
     assert ended.stderr.splitlines() == [

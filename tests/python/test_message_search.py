@@ -494,7 +494,7 @@ def test_what_was_acknowledged_is_found_behind_every_kill(own):
     rng, seen = random.Random(5), 0
     try:
         for turn in range(5):
-            until(lambda: sum(len(writer.answered) for writer in writers) > seen + 60, 60)
+            until(lambda: sum(len(writer.answered) for writer in writers) > seen + 60)
             with Client(own) as client:
                 for _ in range(rng.randint(1, 8)):
                     for writer in writers:
@@ -511,7 +511,7 @@ def test_what_was_acknowledged_is_found_behind_every_kill(own):
     finally:
         for writer in writers:
             writer.done = True
-            writer.thread.join(30)
+            writer.thread.join(60)
 
 
 def test_what_was_written_while_it_was_off_is_found_when_it_is_on(own):

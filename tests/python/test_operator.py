@@ -21,7 +21,7 @@ def refusal(own_server):
             [own_server.binary, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port or free_port()}"],
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             env={**os.environ, "TIDELINE_LOG": "error"},
         )
         assert ended.returncode == 1, (ended.returncode, ended.stderr)
@@ -83,7 +83,7 @@ def test_a_second_process_on_one_directory(own_server, refusal):
     line = refusal(own_server.data)
     assert "another process" in line and own_server.data in line
     for command in ["verify", "dump"]:
-        ended = subprocess.run([own_server.binary, command, own_server.data], capture_output=True, text=True, timeout=20)
+        ended = subprocess.run([own_server.binary, command, own_server.data], capture_output=True, text=True, timeout=60)
         assert ended.returncode == 1 and "another process" in ended.stderr
         assert len(ended.stderr.splitlines()) == 1
     with Client(own_server) as client:
@@ -112,7 +112,7 @@ def test_an_address_that_others_reach_has_to_be_wanted(own_server, tmp_path):
             said += line
             if " ready " in line:
                 process.terminate()
-        return process.wait(20), said
+        return process.wait(60), said
 
     for listen in ["0.0.0.0:0", "[::]:0"]:
         code, said = start(listen)
@@ -135,7 +135,7 @@ def test_an_address_that_others_reach_has_to_be_wanted(own_server, tmp_path):
 def test_an_address_that_is_none_is_refused_with_an_example(own_server, tmp_path):
     for listen in ["localhost", "7074", ":7074", "localhost:port", "127.0.0.1"]:
         command = [own_server.binary, "serve", "--data", str(tmp_path / "data"), "--listen", listen]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert ended.returncode != 0 and "like 127.0.0.1:7070 or localhost:7070" in ended.stderr, ended.stderr
 
 
@@ -155,18 +155,18 @@ def test_a_refused_page_or_name_is_told_once_with_what_to_set(own_server):
 def test_looking_at_what_is_not_there_makes_nothing(own_server, tmp_path):
     for command in ["verify", "dump"]:
         missing = tmp_path / "missing"
-        ended = subprocess.run([own_server.binary, command, str(missing)], capture_output=True, text=True, timeout=20)
+        ended = subprocess.run([own_server.binary, command, str(missing)], capture_output=True, text=True, timeout=60)
         assert ended.returncode == 1
         assert len(ended.stderr.splitlines()) == 1 and str(missing) in ended.stderr
         assert "it has no directory.toml" in ended.stderr and "empty" not in ended.stderr
         assert not missing.exists()
-        shown = subprocess.run([own_server.binary, command, "--help"], capture_output=True, text=True, timeout=20).stdout
+        shown = subprocess.run([own_server.binary, command, "--help"], capture_output=True, text=True, timeout=60).stdout
         assert "--config" in shown and "--listen" not in shown and "--partitions" not in shown
 
 
 def test_the_printed_number_of_partitions_fits_every_directory(own_server):
     # `tideline config` prints what fits every directory.
-    printed = subprocess.run([own_server.binary, "config"], capture_output=True, text=True, timeout=20, env={})
+    printed = subprocess.run([own_server.binary, "config"], capture_output=True, text=True, timeout=60, env={})
     assert "partitions = 0\n" in printed.stdout
 
 

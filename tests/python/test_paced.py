@@ -34,9 +34,9 @@ class Reader:
         for timeline in TIMELINES:
             self.client.call("subscribe", timeline=timeline, **({"with": [lane]} if lane else {}))
 
-    def hears(self, take, truth, patience=60):
+    def hears(self, take, truth):
         """Takes pushes until all that was told is the truth; says where it is not."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
                 while True:

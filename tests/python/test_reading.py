@@ -85,7 +85,7 @@ def test_no_frame_passes_one_mebibyte_and_a_page_holds_at_least_one(client, name
     got, at = [], {}
     while True:
         number = client.ask("message.range", timeline=name, limit=1_000, **at)
-        text = client.socket.recv(10)
+        text = client.socket.recv(60)
         assert len(text.encode()) <= 1 << 20
         import json
 

@@ -12,7 +12,7 @@ import pytest
 def ready(url, *more):
     command = [os.environ["TIDELINE_BIN"], "ready", "--url", url, *more]
     environment = {name: text for name, text in os.environ.items() if not name.startswith("TIDELINE_")}
-    told = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment)
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     return told.returncode, told.stdout, told.stderr
 
 

@@ -12,7 +12,7 @@ import time
 import pytest
 from websockets.exceptions import WebSocketException
 
-from client import Client
+from client import PATIENCE, Client
 from server import Server
 
 pytestmark = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
@@ -49,10 +49,10 @@ class Model:
         return sorted(room for room in ROOMS if user in self.members[room])
 
 
-def found(server, model):
+def found(server, model, patience=PATIENCE):
     """Each user's list and inbox, as they are once the relay has got there, and what `verify` says."""
     lists, inboxes = {}, {}
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + patience
     with contextlib.ExitStack() as stack:
         clients = {user: stack.enter_context(Client(server, user=user)) for user in USERS}
         for user, client in clients.items():
@@ -106,13 +106,14 @@ def live(directory, faults, always=""):
                     break
                 except (WebSocketException, OSError):
                     ends += 1
-                    assert server.process.wait(10) == -6, server.log()
+                    assert server.process.wait(60) == -6, server.log()
                     client = None
                     start()
         server.kill()
         server.environment = {"TIDELINE_FAULT": always}
         server.start()
-        return model, found(server, model), ends
+        # What loses on purpose is not waited for.
+        return model, found(server, model, 3 if "relay_cursor_first" in always else PATIENCE), ends
     finally:
         server.kill()
 
@@ -138,7 +139,7 @@ def test_lists_are_right_when_the_process_ends_while_they_are_made_anew(tmp_path
     for _ in range(2):
         with contextlib.suppress(RuntimeError):
             server.start()
-        assert server.process.wait(10) == -6, server.log()
+        assert server.process.wait(60) == -6, server.log()
     server.environment = {}
     server.start()
     try:

@@ -37,7 +37,7 @@ class Collector:
 
     def answers(self, path, headers, body):
         self.asked = True
-        self.open.wait(30)
+        self.open.wait(60)
         assert (path, headers["content-type"]) == ("/v1/traces", "application/x-protobuf")
         self.heads.append(headers["x-key"])
         if self.answer != 200:

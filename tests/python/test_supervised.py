@@ -69,7 +69,7 @@ def test_ready_comes_when_it_serves_and_stopping_when_it_begins_to_drain(tmp_pat
         assert supervisor.hears() == "STOPPING=1"
         assert server.process.poll() is None
         assert client.push("draining")
-    assert server.process.wait(20) == 0
+    assert server.process.wait(60) == 0
     # Without WATCHDOG_USEC there is nothing between the two.
     assert supervisor.has_heard() == []
 

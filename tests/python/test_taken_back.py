@@ -366,7 +366,7 @@ class DialectEvents(DialectSubscription):
     path, kind = "/connection/sse", "text/event-stream"
 
     def open(self):
-        self.connection = http.client.HTTPConnection("127.0.0.1", self.house.port, timeout=20)
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.house.port, timeout=60)
         body = "\n".join(json.dumps(command) for command in self.frame())
         self.connection.request("POST", self.path, body, {"content-type": "application/json"})
         self.response = self.connection.getresponse()
@@ -432,7 +432,7 @@ def test_nothing_is_done_or_told_after_it_was_taken_away(house, taken, door):
         caller.take_away(house)
         tell(house, room)
         # A wait ends by itself; what goes on is given the time to tell it.
-        opened.over.wait(0.7 if isinstance(opened, (Streaming, Dialect)) else 20)
+        opened.over.wait(0.7 if isinstance(opened, (Streaming, Dialect)) else 60)
         time.sleep(0.2)
         assert SECRET not in opened.told
         assert b"timeline_not_found" in house.rpc(house.admin, "message.range", timeline=f"{room}/done")[2]
@@ -448,9 +448,9 @@ def test_what_nobody_takes_away_is_done_and_told(house, taken, door):
     room, _, opened = begin(house, taken, door)
     try:
         tell(house, room)
-        until(lambda: SECRET in opened.told, 20)
+        until(lambda: SECRET in opened.told)
         if door in [ApiBatch, ApiLines]:
-            assert opened.over.wait(20)
+            assert opened.over.wait(60)
             assert admin(house, "timeline.get", timeline=f"{room}/done")["head"] == 5
             assert made_by(room) in [key["name"] for key in admin(house, "key.list")["keys"]]
     finally:

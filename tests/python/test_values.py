@@ -33,7 +33,7 @@ def test_integers_and_doubles_stay_apart(client, name):
     )
     client.receive()
     client.send('{"jsonrpc":"2.0","id":2,"method":"message.get","params":{"timeline":"%s","sequence":1}}' % name)
-    entry = json.loads(client.socket.recv(10))["result"]["message"]["entry"]
+    entry = json.loads(client.socket.recv(60))["result"]["message"]["entry"]
     assert [type(entry[key]) for key in "ide"] == [int, float, float]
 
 

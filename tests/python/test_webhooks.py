@@ -15,7 +15,7 @@ from listener import Listener
 from server import free_port
 
 SECRET = b"0123456789abcdef0123456789abcdef"
-PATIENCE = 30
+PATIENCE = 60
 
 
 class Receiver:

@@ -36,7 +36,7 @@ impl Client {
     fn new(launch: &Launch) -> Client {
         let stream = TcpStream::connect(launch.address).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         Client {
             stream: BufReader::new(stream),

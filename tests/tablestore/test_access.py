@@ -376,7 +376,7 @@ def slowly(server, client, operation, body, meanwhile):
     """A request whose body comes in two pieces, and what is done between them: the status and the body of its answer."""
     headers = {**headers_of(client, operation, body), "host": "localhost", "content-length": str(len(body))}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(f"POST /{operation} HTTP/1.1\r\n{head}\r\n".encode() + body[:5])
         # The head has come, and its signature was right.
         time.sleep(0.3)

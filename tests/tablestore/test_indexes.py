@@ -505,7 +505,7 @@ def test_building_goes_on_wherever_the_process_ends(tmp_path, point):
             if turn in (0, 1):
                 with contextlib.suppress(Exception):
                     connect(server).create_secondary_index("base", SecondaryIndexMeta(f"by_{turn}", ["s"], ["i"]), True)
-            assert server.process.wait(30) == -signal.SIGABRT, server.log()
+            assert server.process.wait(60) == -signal.SIGABRT, server.log()
             verified(server)
         server.environment = {}
         client = connect(server.start())
@@ -540,7 +540,7 @@ def test_control_a_place_that_is_written_before_its_rows_loses_them(tmp_path):
         client = connect(server.start())
         with contextlib.suppress(Exception):
             client.create_secondary_index("base", SecondaryIndexMeta("by_s", ["s"], ["i"]), True)
-        assert server.process.wait(30) == -signal.SIGABRT, server.log()
+        assert server.process.wait(60) == -signal.SIGABRT, server.log()
         server.environment = {}
         client = connect(server.start())
         found = ready(client, "by_s")

@@ -22,7 +22,7 @@ from test_streams import specify
 PAIRS = int(os.environ.get("LINEAGE_PAIRS", "30"))
 PAUSE_S = float(os.environ.get("LINEAGE_PAUSE_S", "0"))
 # So long a push may take on a busy machine. With two ways back for each pair it would take hours.
-PATIENCE = 20
+PATIENCE = 60
 # By then as many partitions have ended as can be read at a time, with the pause of two seconds.
 SETTLED = 60
 # What memory may grow by from then on. It grew by half of itself over 140 pairs before LMDB's lists were given back.
@@ -148,9 +148,9 @@ def test_readers_of_a_quiet_server_hold_nothing_of_what_has_ended(own_server):
         change(own_server, "split", partition=whole)
         one, other = numbers(own_server)
         change(own_server, "merge", partition=one, **{"with": other})
-    until(lambda: images(own_server) <= 2, 30)
+    until(lambda: images(own_server) <= 2)
     readers.step()
-    until(lambda: images(own_server) == 1, 30)
+    until(lambda: images(own_server) == 1)
     readers.close()
 
 

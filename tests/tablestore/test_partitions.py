@@ -114,7 +114,7 @@ def test_a_stream_goes_on_in_the_children_of_its_shards(own_server):
     client = connect(own_server.start())
     specify(client, "t", enable=False)
     own_server.restart()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while os.path.exists(os.path.join(own_server.data, "partition-0000")):
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -473,7 +473,7 @@ def an_ended_index(tmp_path, fault, code):
         # The index may have it, and end the server, before it is answered.
         with contextlib.suppress(Exception):
             put(client, "ships", "bea", long=2)
-        server.process.wait(20)
+        server.process.wait(60)
         server.kill()
         server.environment = {}
         server.start()

@@ -221,7 +221,7 @@ def test_an_index_that_lost_a_message_is_found(tmp_path):
             with contextlib.suppress(Exception):
                 call(server, "message.append", timeline="harbour/0", entry={"text": "lost"})
                 call(server, "message.search", query="lost")
-            server.process.wait(20)
+            server.process.wait(60)
             server.kill()
             done = subprocess.run([server.binary, "verify", server.data], capture_output=True, text=True, timeout=60)
             if done.returncode:

@@ -309,7 +309,7 @@ def test_random_bodies_harm_nothing(server, client, untouched):
 
 
 def test_a_connection_is_used_again_also_after_refusals(server, client, untouched):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.connect()
     socket = connection.sock
     good = encoded(client, "GetRow", untouched, key("kept"), None, None, 1, None, None, None, None, None)

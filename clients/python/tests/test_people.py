@@ -12,7 +12,7 @@ from guarded import Guarded, token
 from server import Server
 
 NUMBERS = itertools.count()
-PATIENCE = 30
+PATIENCE = 60
 
 
 @pytest.fixture

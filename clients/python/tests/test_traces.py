@@ -7,7 +7,7 @@ import pytest
 import tideline
 from tideline import wire
 
-PATIENCE = 30
+PATIENCE = 60
 ONE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 TWO = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01"
 

@@ -24,7 +24,7 @@ use crate::trial::wait;
 /// How often it looks what is due.
 const LOOK: Duration = Duration::from_millis(50);
 /// Without news for so long after the writing it gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Viewer {
     book: Rc<Book>,

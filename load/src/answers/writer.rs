@@ -29,7 +29,7 @@ const AGAIN: u64 = 2 << 20;
 const LOOK: u64 = 3 << 20;
 
 /// How long nothing may be answered.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Before a refused request is made again.
 const PAUSE: Duration = Duration::from_millis(20);
 

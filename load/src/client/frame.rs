@@ -16,7 +16,7 @@ use super::pipe::{Pipe, Way};
 use super::secure::header;
 
 /// How long one attempt to connect may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// No message of the server is larger.
 const FRAME_BYTES_MAX: u64 = 8 << 20;
 const TEXT: OpCode = OpCode::Data(Data::Text);

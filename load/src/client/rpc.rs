@@ -25,7 +25,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// It is not asked for longer than this: what follows from large changes may take so long.
 const INSISTENCE: Duration = Duration::from_secs(900);
 /// How long one reply that is waited for may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How a push begins.
 const PUSH: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
 

@@ -24,7 +24,7 @@ use crate::run::tally;
 use crate::run::tally::Page;
 
 /// An answer may still become right for so long.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
 const PAGE: u64 = 1_000;
 
 /// Judges all; the answers go into a file, if one is given.

@@ -14,7 +14,7 @@ use super::watch::page;
 use crate::exit::Stop;
 
 /// How long a server may take until it is ready.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How to start the server.
 #[derive(Clone, Debug)]

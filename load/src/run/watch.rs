@@ -12,7 +12,7 @@ use crate::client::http;
 use crate::client::pipe::Way;
 use crate::client::secure::header;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reads `/metrics` of the server behind a `ws://` address: values by name with labels, as the text shows them.
 pub async fn metrics(url: &str) -> io::Result<BTreeMap<String, f64>> {

@@ -46,7 +46,7 @@ pub(super) const BUSY: &str = "OTSServerBusy";
 /// The pause before such a request is repeated.
 pub(super) const BREATH: Duration = Duration::from_millis(5);
 /// How long a server may be busy or silent beside the measurement.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An error in words.
 pub(super) fn text(error: impl Display) -> String {

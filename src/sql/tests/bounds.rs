@@ -108,7 +108,7 @@ async fn a_row_ends_with_the_time_of_its_statement() {
         assert!(matches!(refused, Err(Refusal::Timeout(1))), "{refused:?}");
         // Its turn is free again: the others get theirs.
         assert_eq!(bed.shown("select 1").await, "1");
-        assert!(began.elapsed() < Duration::from_secs(25));
+        assert!(began.elapsed() < Duration::from_secs(60));
     }
     bed.close().await;
 }

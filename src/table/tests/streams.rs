@@ -270,7 +270,7 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
     }
     settle(&bed).await.unwrap();
     let goes = goes_past(looked_at);
-    let went = tokio::time::timeout(std::time::Duration::from_secs(20), goes).await;
+    let went = tokio::time::timeout(std::time::Duration::from_secs(60), goes).await;
     went.expect("the log went on without another look");
     // A stream has its changes from its begin on, also before the next look.
     let id = bed.specify(hours(1)).await;
@@ -312,7 +312,7 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
             }
         }
     };
-    let read = tokio::time::timeout(std::time::Duration::from_secs(20), begins_with_the_log).await;
+    let read = tokio::time::timeout(std::time::Duration::from_secs(60), begins_with_the_log).await;
     assert!(!read.expect("a log that rests").unwrap().is_empty());
     bed.partitions.close().await;
 }

@@ -264,7 +264,7 @@ impl Bed {
             let tail = self.partitions.tail(source).position();
             for destination in self.partitions.ids() {
                 let reached = relay.reached(NUMBER, source, destination, tail);
-                let reached = tokio::time::timeout(Duration::from_secs(30), reached).await;
+                let reached = tokio::time::timeout(Duration::from_secs(60), reached).await;
                 if !reached.expect("it gets there") {
                     return false;
                 }

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+/// Where Python keeps what it has compiled, by the path of its source.
+const COMPILED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/pycache");
+
 /// Suites share environments, and begin together.
 static INSTALLING: Mutex<()> = Mutex::new(());
 
@@ -84,7 +87,12 @@ impl Python {
             command.output().expect("python3 runs")
         };
         // Compiles the tests, which each worker would do by itself otherwise. What is wrong, the run says, too.
-        run(&["--collect-only", "-n0"]);
+        let source = Path::new(tests).join(folder).canonicalize();
+        let source = source.expect("the folder is there");
+        let compiled = Path::new(COMPILED).join(source.strip_prefix("/").unwrap_or(&source));
+        if !compiled.exists() {
+            run(&["--collect-only", "-n0"]);
+        }
         let output = run(&["--durations=5"]);
         let said = String::from_utf8_lossy(&output.stdout);
         let complained = String::from_utf8_lossy(&output.stderr);
@@ -98,8 +106,7 @@ impl Python {
     /// The interpreter, to be told what to run.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.interpreter);
-        let compiled = concat!(env!("CARGO_TARGET_TMPDIR"), "/pycache");
-        command.env("PYTHONPYCACHEPREFIX", compiled);
+        command.env("PYTHONPYCACHEPREFIX", COMPILED);
         if !self.packages.as_os_str().is_empty() {
             command.env("PYTHONPATH", &self.packages);
         }

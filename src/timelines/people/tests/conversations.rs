@@ -203,7 +203,7 @@ impl World {
             .collect();
         for user in USERS {
             let reached = self.people.lists_reached(user, &ends);
-            tokio::time::timeout(Duration::from_secs(30), reached)
+            tokio::time::timeout(Duration::from_secs(60), reached)
                 .await
                 .unwrap();
         }

@@ -384,7 +384,7 @@ async fn bent_follow(
         epoch: None,
     };
     world.timelines.append(append).await.unwrap();
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let is_back = || async {
         let follows = world.people.follows("ada").await.unwrap();
         let inbox = Target::from(Timelines::inbox_of("ada").as_str());

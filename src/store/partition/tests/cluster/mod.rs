@@ -23,7 +23,7 @@ use tideline_base::entry::EntryKind;
 const HOME: PartitionId = PartitionId(0);
 const NAMES: [&str; 3] = ["n1", "n2", "n3"];
 /// So long something that comes is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a writer was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
