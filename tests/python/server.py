@@ -65,7 +65,7 @@ class Server:
                 stderr=log,
                 env={"TIDELINE_RESERVE_BYTES": RESERVE, **os.environ, **self.environment},
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended: {self.log()}")
@@ -97,7 +97,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
-            return self.process.wait(20)
+            return self.process.wait(60)
         finally:
             if self.process.poll() is None:
                 self.process.kill()
