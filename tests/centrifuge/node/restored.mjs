@@ -1,5 +1,5 @@
-// A client of each kind follows the channel "room" through whatever becomes of the server, and says what it hears: a line
-// of JSON each, which begins with its kind. Once it hears "new" it says the history, and publishes what it is.
+// A client of each kind follows the channel "room" through whatever becomes of the server, and says what it hears: a
+// line of JSON each, which begins with its kind. Once it hears "new" it says the history, and publishes what it is.
 
 import { codec, kinds } from './kinds.mjs';
 

@@ -11,8 +11,8 @@ use crate::log::tests::room::SmallDisk;
 use crate::partition::commit::{job, recovery};
 use crate::partition::*;
 
-/// A partition whose log is on a small disk, where 1,800 bytes of it are room, and its image on a large one. Each write is
-/// a batch.
+/// A partition whose log is on a small disk, where 1,800 bytes of it are room, and its image on a large one. Each write
+/// is a batch.
 fn open(home: &Path) -> Arc<Shared> {
     let log = LogOptions {
         segment_bytes: 2_000,
