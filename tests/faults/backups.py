@@ -28,7 +28,8 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path += [str(HERE.parent / "python"), str(HERE.parent / "tablestore")]
+# In this order: some tests of both have the same names.
+sys.path += [str(HERE.parent / "tablestore"), str(HERE.parent / "python")]
 
 from tablestore import (  # noqa: E402
     INF_MAX, INF_MIN, CapacityUnit, OTSClientError, OTSServiceError, ReservedThroughput, Row, SecondaryIndexMeta, TableMeta, TableOptions,
