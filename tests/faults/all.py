@@ -85,7 +85,7 @@ ALL = {
     "D9": Test(
         "backups of a server at work that is killed, in a folder and in a bucket that fails",
         [python("faults/backups.py"), python("faults/backups.py", "--bucket", "--seed", 2)],
-        [control("none: later marks", "faults/backups.py", "--rounds", 3, "--control")],
+        [control("later marks, ended_not_held", "faults/backups.py", "--rounds", 3, "--control")],
     ),
 }
 

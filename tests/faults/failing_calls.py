@@ -124,7 +124,7 @@ def attempt(work):
 
 def todo(options, calls):
     """The calls that fail, and how: all, or some spread over the run."""
-    every = [(number, kind) for number in range(1, calls + 1) for kind in KINDS]
+    every = [(number, kind) for number in range(options.first, min(calls, options.last or calls) + 1) for kind in KINDS]
     if not options.short:
         return every
     dice = random.Random(f"{options.seed} spread")
@@ -136,6 +136,8 @@ def todo(options, calls):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--short", type=int, default=0, help="only so many calls, spread over the run")
+    parser.add_argument("--first", type=int, default=1, help="only from this call on")
+    parser.add_argument("--last", type=int, default=0, help="only to this call")
     parser.add_argument("--calls", type=int, default=30, help="that each of the four writers makes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--control", action="store_true", help=f"with {CONTROL}, which must be noticed")

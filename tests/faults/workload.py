@@ -60,7 +60,7 @@ class Caller:
     numbers = itertools.count(1)
 
     def __init__(self, server):
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 
     def call(self, method, **params):
         """The call's number and the result."""

@@ -146,10 +146,9 @@ impl Tables {
             }
             Ok(moved)
         };
-        // It lets the log go: room for others.
-        let committed =
-            self.partitions()
-                .submit(Purpose::MakesRoom, partition, CURSOR_BYTES, commit);
+        let committed = self
+            .partitions()
+            .submit(Purpose::LetsGo, partition, CURSOR_BYTES, commit);
         Ok(committed.await?)
     }
 
@@ -169,7 +168,7 @@ impl Tables {
         };
         let carried = self
             .partitions()
-            .submit(Purpose::MakesRoom, partition, CURSOR_BYTES, carry);
+            .submit(Purpose::LetsGo, partition, CURSOR_BYTES, carry);
         Ok(carried.await?)
     }
 

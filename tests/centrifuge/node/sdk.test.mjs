@@ -5,20 +5,9 @@ import { test } from 'node:test';
 
 import { Centrifuge } from 'centrifuge';
 import { Centrifuge as Protobuf } from 'centrifuge/build/protobuf';
-import EventSource from 'eventsource';
 import WebSocket from 'ws';
 
-const address = process.env.TIDELINE_ADDRESS;
-const onWebSocket = `ws://${address}/connection/websocket`;
-const by = transport => [{ transport, endpoint: `http://${address}/connection/${transport}` }];
-const emulated = { fetch, readableStream: ReadableStream, eventsource: EventSource, emulationEndpoint: `http://${address}/emulation` };
-const kinds = {
-  json: () => new Centrifuge(onWebSocket, { websocket: WebSocket }),
-  protobuf: () => new Protobuf(onWebSocket, { websocket: WebSocket }),
-  http_stream: () => new Centrifuge(by('http_stream'), emulated),
-  http_stream_protobuf: () => new Protobuf(by('http_stream'), emulated),
-  sse: () => new Centrifuge(by('sse'), emulated),
-};
+import { address, codec, kinds, onWebSocket } from './kinds.mjs';
 
 async function api(method, params) {
   const headers = { 'X-API-Key': process.env.TIDELINE_KEY };
@@ -39,9 +28,7 @@ function queue(subscription) {
 }
 
 for (const [kind, make] of Object.entries(kinds)) {
-  const isProtobuf = kind.includes('protobuf');
-  const data = value => (isProtobuf ? new TextEncoder().encode(JSON.stringify(value)) : value);
-  const read = value => (isProtobuf ? JSON.parse(new TextDecoder().decode(value)) : value);
+  const { data, read } = codec(kind);
 
   test(`${kind}: a talk`, async () => {
     const client = make();
@@ -129,7 +116,7 @@ for (const kind of ['json', 'protobuf', 'sse', 'http_stream_protobuf']) {
       const sent = { text: words.join(''), step };
       await api('publish', { channel: room.channel, data: sent });
       const { data } = await heard.next();
-      assert.deepEqual(kind.includes('protobuf') ? JSON.parse(new TextDecoder().decode(data)) : data, sent);
+      assert.deepEqual(codec(kind).read(data), sent);
     }
   });
 }
@@ -156,7 +143,7 @@ for (const [kind, Client] of [['json', Centrifuge], ['protobuf', Protobuf]]) {
     const publish = () => api('publish', { channel: room.channel, data: { text, number: (number += 1) } });
     const hear = async expected => {
       const { data, offset } = await heard.next();
-      const read = kind === 'protobuf' ? JSON.parse(new TextDecoder().decode(data)) : data;
+      const read = codec(kind).read(data);
       assert.deepEqual([read.text, read.number, offset], [text, expected, expected]);
     };
     const subscribed = once(room, 'subscribed');

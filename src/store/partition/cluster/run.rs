@@ -105,7 +105,7 @@ impl Writer {
             return false;
         }
         let queued = match self.rest.take() {
-            Some(job) => Queued::Rest(job),
+            Some((purpose, job)) => Queued::Rest(purpose, job),
             None => match self.jobs.poll_recv(&mut Context::from_waker(&member.waker)) {
                 Poll::Ready(Some(queued)) => queued,
                 Poll::Ready(None) | Poll::Pending => return false,
@@ -120,7 +120,7 @@ impl Writer {
                 self.shared.queue.left(job.closures(), bytes);
                 job.answer(Err(self.refusal()));
             }
-            Queued::Rest(job) => job.answer(Err(self.refusal())),
+            Queued::Rest(_, job) => job.answer(Err(self.refusal())),
         }
         true
     }
@@ -205,7 +205,7 @@ impl Writer {
 
     /// Refuses what waits in the queue: nothing of it was begun.
     fn refuse_queued(&mut self) {
-        if let Some(job) = self.rest.take() {
+        if let Some((_, job)) = self.rest.take() {
             job.answer(Err(StoreError::Unavailable));
         }
         while let Ok(queued) = self.jobs.try_recv() {
@@ -214,7 +214,7 @@ impl Writer {
                     self.shared.queue.left(job.closures(), bytes);
                     job.answer(Err(StoreError::Unavailable));
                 }
-                Queued::Rest(job) => job.answer(Err(StoreError::Unavailable)),
+                Queued::Rest(_, job) => job.answer(Err(StoreError::Unavailable)),
                 Queued::Tick => {}
                 Queued::Rotate => self.is_rotating = true,
                 Queued::Close => self.is_closing = true,

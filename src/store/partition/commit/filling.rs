@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::super::Purpose;
 use super::super::memory::view::View;
+use super::job::Job;
 use super::queue::Queued;
 use super::txn::Txn;
 use super::writer::Writer;
@@ -42,19 +43,14 @@ impl Writer {
                 Queued::Job {
                     purpose,
                     bytes,
-                    mut job,
+                    job,
                 } => {
-                    self.purpose = self.purpose.max(purpose);
                     freed += bytes;
                     closures += job.closures();
-                    self.rest = job.run(&mut Txn::new(&mut self.pending, base, &self.rules));
-                    self.answers.push(job);
+                    self.run_job(purpose, job, base);
                 }
                 // It has left the queue already.
-                Queued::Rest(mut job) => {
-                    self.rest = job.run(&mut Txn::new(&mut self.pending, base, &self.rules));
-                    self.answers.push(job);
-                }
+                Queued::Rest(purpose, job) => self.run_job(purpose, job, base),
                 // Due soon again, and a batch is no place for it.
                 Queued::Tick => {}
                 Queued::Rotate => {
@@ -77,5 +73,13 @@ impl Writer {
         let took = started.elapsed().as_secs_f64();
         self.shared.metrics.commit.fill_seconds.record(took);
         closures
+    }
+
+    /// Runs of a job what the batch has room for; it gets what the job's purpose gets.
+    fn run_job(&mut self, purpose: Purpose, mut job: Box<dyn Job>, base: &View) {
+        self.purpose = self.purpose.max(purpose);
+        let rest = job.run(&mut Txn::new(&mut self.pending, base, &self.rules));
+        self.rest = rest.map(|rest| (purpose, rest));
+        self.answers.push(job);
     }
 }

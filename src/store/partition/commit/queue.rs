@@ -24,8 +24,8 @@ pub(in super::super) enum Queued {
         bytes: usize,
         job: Box<dyn Job>,
     },
-    /// What a batch had no room for of a bundle that was in the queue. Only the writer makes it.
-    Rest(Box<dyn Job>),
+    /// What a batch had no room for of a bundle that was in the queue, for the same purpose. Only the writer makes it.
+    Rest(Purpose, Box<dyn Job>),
     /// Time for upkeep.
     Tick,
     /// Freeze the memtable now.

@@ -40,7 +40,7 @@ pub(in super::super) struct Writer {
     /// Jobs of the batch that is being filled, which wait for their answer.
     pub(in super::super) answers: Vec<Box<dyn Job>>,
     /// What of a bundle did not fit into the batch: the next one begins with it.
-    pub(in super::super) rest: Option<Box<dyn Job>>,
+    pub(in super::super) rest: Option<(Purpose, Box<dyn Job>)>,
     /// The batches before, while they are being synced, oldest first.
     pub(in super::super) in_flight: InFlight,
     pub(in super::super) is_closing: bool,
@@ -80,8 +80,8 @@ impl Writer {
 
     /// What comes next. While nothing is queued the batches in flight are all there is to wait for.
     fn next(&mut self) -> Option<Queued> {
-        if let Some(job) = self.rest.take() {
-            return Some(Queued::Rest(job));
+        if let Some((purpose, job)) = self.rest.take() {
+            return Some(Queued::Rest(purpose, job));
         }
         while self.in_flight.len() > 0 {
             if let Ok(queued) = self.jobs.try_recv() {

@@ -11,7 +11,8 @@ use crate::log::tests::room::SmallDisk;
 use crate::partition::commit::{job, recovery};
 use crate::partition::*;
 
-/// A partition whose log is on a small disk, where 1,800 bytes of it are room, and its image on a large one.
+/// A partition whose log is on a small disk, where 1,800 bytes of it are room, and its image on a large one. Each write
+/// is a batch.
 fn open(home: &Path) -> Arc<Shared> {
     let log = LogOptions {
         segment_bytes: 2_000,
@@ -22,6 +23,7 @@ fn open(home: &Path) -> Arc<Shared> {
         log,
         reserve_bytes: 8 << 20,
         holds_log: true,
+        batch_bytes_max: 1,
         ..Options::default()
     };
     let handed: (Arc<dyn Rules>, _) = (Arc::new(ToyRules), Arc::new(Clock::system()));
@@ -32,26 +34,46 @@ fn open(home: &Path) -> Arc<Shared> {
     recovery::start(PartitionId(0), open_log, (&image, None), &options, handed).expect("opens")
 }
 
-/// Writes a row of some bytes that nothing squeezes.
-fn write(partition: &Shared, purpose: Purpose, seed: &mut u64) -> Result<(), StoreError> {
-    let value = std::iter::repeat_with(|| {
+/// Some bytes that nothing squeezes.
+fn noise(seed: &mut u64) -> Vec<u8> {
+    let bytes = std::iter::repeat_with(|| {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (*seed >> 33) as u8
     });
-    let value: Vec<u8> = value.take(100).collect();
-    let put = move |txn: &mut Txn<'_>| -> Result<(), ()> {
-        txn.put(&b"row"[..], value);
+    bytes.take(100).collect()
+}
+
+/// Writes a bundle of rows, those without a value not at all; what came of each.
+fn write_all(
+    partition: &Shared,
+    purpose: Purpose,
+    values: Vec<Option<Vec<u8>>>,
+) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    let count = values.len();
+    let put = |value: &mut Option<Vec<u8>>, txn: &mut Txn<'_>| -> Result<(), ()> {
+        if let Some(value) = value {
+            txn.put(&b"row"[..], &value[..]);
+        }
         Ok(())
     };
-    let (job, told) = job::bundle(vec![Some(put)], job::call);
+    let (job, told) = job::bundle(values, put);
     partition.enqueue(purpose, 0, job)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let told = runtime.expect("a runtime").block_on(job::answers(told, 1));
-    match told.into_iter().next().expect("one closure, one answer") {
-        Ok(_) => Ok(()),
-        Err(SubmitError::Failed(error)) => Err(error),
-        Err(error) => panic!("{error:?}"),
-    }
+    let told = runtime
+        .expect("a runtime")
+        .block_on(job::answers(told, count));
+    let failed = |error| match error {
+        SubmitError::Failed(error) => error,
+        error => panic!("{error:?}"),
+    };
+    let told = told.into_iter();
+    Ok(told.map(|one| one.map(drop).map_err(failed)).collect())
+}
+
+/// Writes one row.
+fn write(partition: &Shared, purpose: Purpose, seed: &mut u64) -> Result<(), StoreError> {
+    let told = write_all(partition, purpose, vec![Some(noise(seed))])?;
+    told.into_iter().next().expect("one closure, one answer")
 }
 
 #[test]
@@ -77,4 +99,20 @@ fn what_lets_the_log_go_gets_the_logs_room_and_nothing_of_the_reserve() {
     assert!(partition.reserve.is_making_room());
     partition.queue.close();
     partition.join();
+}
+
+/// The story: a walk trimmed a thousand timelines by one bundle, and on a full disk only those in its first batch were.
+#[test]
+fn what_is_left_of_a_bundle_gets_what_its_first_batch_got() {
+    for (purpose, is_let) in [(Purpose::Adds, false), (Purpose::LetsGo, true)] {
+        let (home, mut seed) = (tempfile::tempdir().expect("a folder"), 1);
+        let partition = open(home.path());
+        while write(&partition, Purpose::Adds, &mut seed).is_ok() {}
+        // The first one has nothing to write and so needs no room.
+        let values = vec![None, Some(noise(&mut seed)), Some(noise(&mut seed))];
+        let told = write_all(&partition, purpose, values);
+        assert_eq!(told == Ok(vec![Ok(()); 3]), is_let, "{told:?}");
+        partition.queue.close();
+        partition.join();
+    }
 }
