@@ -10,7 +10,6 @@ much, never too little, and what it finds is compared once more.
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -131,7 +130,7 @@ def _known(value: Any) -> tuple[str, Any] | None:
         return "text", str(value)
     if isinstance(value, str):
         return "text", value[:TEXT]
-    if not is_number(value) or math.isnan(value):
+    if not is_number(value) or value != value:  # a NaN
         return None
     most = sys.float_info.max
     return "number", float(min(max(value, -most), most))
