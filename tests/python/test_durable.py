@@ -339,6 +339,35 @@ def test_the_name_of_a_source_is_kept_while_forks_live(ask, server, client, name
     assert ask("GET")[0] == 404 and ask("PUT", headers=JSON)[0] == 201 and fork(to=f"{name}-3")[0] == 201
 
 
+def test_a_source_that_ends_while_it_is_forked_keeps_its_name(server, name, fork):
+    """Whoever looks at it in between finds no fork that lives, and forgets the one that is being made."""
+    stop, made = threading.Event(), []
+
+    def look(source):
+        while not stop.is_set():
+            server.http("HEAD", f"/v1/stream/{source}")
+
+    for turn in range(30):
+        source, copy = f"{name}-{turn}", f"{name}-{turn}-fork"
+        assert server.http("PUT", f"/v1/stream/{source}", b"a" * 20_000, TEXT)[0] == 201
+        stop.clear()
+        looks = [threading.Thread(target=look, args=[source]) for _ in range(3)]
+        ends = threading.Timer(turn % 10 / 1000, server.http, ["DELETE", f"/v1/stream/{source}"])
+        for thread in [*looks, ends]:
+            thread.start()
+        status = fork(source=source, to=copy)[0]
+        ends.join()
+        stop.set()
+        for thread in looks:
+            thread.join()
+        made.append(status)
+        # Of a fork that was made the source's name is held; of one that was not it is free.
+        assert server.http("PUT", f"/v1/stream/{source}", headers=JSON)[0] == {201: 409, 404: 201}[status], (turn, made)
+        assert status == 404 or (server.get(f"/v1/stream/{copy}")[2] == b"a" * 20_000 and server.http("DELETE", f"/v1/stream/{copy}")[0] == 204)
+        assert status == 404 or server.http("PUT", f"/v1/stream/{source}", headers=JSON)[0] == 201
+    assert 201 in made, made
+
+
 def test_forks_that_are_gone_make_room_for_others(ask, server, name, fork):
     ask("PUT", headers=JSON)
     assert [fork(to=f"{name}-{at}")[0] for at in range(101)] == [201] * 100 + [413]

@@ -8,6 +8,7 @@ import itertools
 import pytest
 from tablestore import CapacityUnit, OTSServiceError, ReservedThroughput, TableMeta, TableOptions
 
+from agents import installed  # noqa: F401, pytest finds it here
 from sdk import STRING_KEY, connect
 from fixtures import own_server, server  # noqa: F401, pytest finds them here
 

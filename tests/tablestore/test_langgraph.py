@@ -3,35 +3,20 @@
 import asyncio
 import itertools
 import os
-import pathlib
-import random
 import re
 import signal
 import subprocess
 import sys
-import threading
 from typing import Annotated, TypedDict
 
 import pytest
 from tablestore import CapacityUnit, OTSClient, ReservedThroughput, TableMeta, TableOptions
-from urllib3.exceptions import ProtocolError
 
+from agents import PACKAGE, Kills
 from sdk import STRING_KEY, refused, users_tables
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "clients" / "python-langgraph"
 TESTS = 81
 MIB = 1 << 20
-
-
-@pytest.fixture(scope="session")
-def installed(tmp_path_factory):
-    """The package, from its own wheel."""
-    place = tmp_path_factory.mktemp("langgraph")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--target", place, PACKAGE], check=True, capture_output=True)
-    sys.path.append(str(place))
-    return place
 
 
 @pytest.fixture
@@ -60,52 +45,12 @@ def conformance(saver, *only):
     return sum(result.tests_passed for result in results), [text for result in results for text in result.failures]
 
 
-class Kills:
-    """Lies between the SDK and the server: each so-many-th request meets a kill, before, during or after it, and in the last case
-    its answer is lost."""
-
-    def __init__(self, server, saver, every):
-        self.server, self.every = server, every
-        self.hows, self.count, self.kills = itertools.cycle(["before", "during", "after"]), itertools.count(1), 0
-        self.chance, self.lock = random.Random(7), threading.Lock()
-        connection = saver._tables._client.connection
-        self.send, connection.send_receive = connection.send_receive, self.send_receive
-
-    def send_receive(self, *request):
-        with self.lock:
-            if next(self.count) % self.every:
-                return self.send(*request)
-            self.kills += 1
-            return getattr(self, next(self.hows))(*request)
-
-    def before(self, *request):
-        self.server.kill()
-        try:
-            return self.send(*request)
-        finally:
-            self.server.start()
-
-    def during(self, *request):
-        killer = threading.Timer(self.chance.uniform(0, 0.003), self.server.process.send_signal, [signal.SIGKILL])
-        killer.start()
-        try:
-            return self.send(*request)
-        finally:
-            killer.join()
-            self.server.restart(signal.SIGKILL)
-
-    def after(self, *request):
-        self.send(*request)
-        self.server.restart(signal.SIGKILL)
-        raise ProtocolError("the answer is lost")
-
-
 def test_langgraphs_own_suite(saver):
     assert conformance(saver) == (TESTS, [])
 
 
 def test_langgraphs_own_suite_while_the_server_is_killed(saver, own_server):
-    line = Kills(own_server, saver, every=25)
+    line = Kills(own_server, saver._tables._client, every=25)
     assert conformance(saver) == (TESTS, [])
     assert line.kills >= 20, line.kills
 
@@ -113,7 +58,7 @@ def test_langgraphs_own_suite_while_the_server_is_killed(saver, own_server):
 def test_a_saver_that_repeats_nothing_fails_then(installed, own_server):
     """The control of the kills."""
     saver = saver_of(own_server.start(), patience_s=0)
-    Kills(own_server, saver, every=100)
+    Kills(own_server, saver._tables._client, every=100)
     passed, failures = conformance(saver)
     assert passed < TESTS and len(failures) == TESTS - passed
 
@@ -123,7 +68,7 @@ def test_a_server_that_answers_before_it_writes_is_noticed(installed, own_server
     """The control of what is answered."""
     own_server.environment = {"TIDELINE_FAULT": "ack_before_log"}
     saver = saver_of(own_server.start())
-    Kills(own_server, saver, every=25)
+    Kills(own_server, saver._tables._client, every=25)
     passed, failures = conformance(saver, "put")
     assert failures and passed < 15, passed
 
@@ -164,7 +109,7 @@ def counting(saver, steps):
 
 
 def test_a_graph_whose_server_is_killed_has_each_step_once(saver, own_server):
-    line = Kills(own_server, saver, every=9)
+    line = Kills(own_server, saver._tables._client, every=9)
     graph, thread = counting(saver, 20), {"configurable": {"thread_id": "one"}, "recursion_limit": 100}
     assert graph.invoke({"numbers": [0]}, thread)["numbers"] == list(range(20))
     history = list(graph.get_state_history(thread))
@@ -324,14 +269,17 @@ def test_what_is_wrong_is_refused(saver):
     assert rows(saver) == dict.fromkeys(rows(saver), 0)
 
 
-def test_the_program_of_the_page_runs_as_printed(installed, own_server, tmp_path):
+def test_the_programs_of_the_page_run_as_printed(installed, own_server, tmp_path):
     page = (PACKAGE / "README.md").read_text()
-    ((name, program),) = re.findall(r"as `(\w+\.py)`.*?```python\n(.*?)```", page, re.S)
-    (printed,) = re.findall(r"```text\n(.*?)```", page, re.S)
+    programs = re.findall(r"as `(\w+\.py)`.*?```python\n(.*?)```.*?```text\n(.*?)```", page, re.S)
     (first,) = re.findall(r"It prints `(.*)` and ends", page)
-    (tmp_path / name).write_text(program.replace("127.0.0.1:7070", f"127.0.0.1:{own_server.port}"))
+    (again,) = re.findall(r"Run again, the first line is `(.*)`, too", page)
+    (trip, _, _), (memory, _, remembered) = programs
+    runs = [(trip, f"{first}\n"), (trip, programs[0][2]), (memory, remembered), (memory, f"{again}\n{remembered.split(chr(10), 1)[1]}")]
+    for name, program, _ in programs:
+        (tmp_path / name).write_text(program.replace("127.0.0.1:7070", f"127.0.0.1:{own_server.port}"))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), *filter(None, sys.path)])}
-    for wanted in f"{first}\n", printed:
+    for name, wanted in runs:
         own_server.restart(signal.SIGKILL)
         ran = subprocess.run([sys.executable, name], cwd=tmp_path, capture_output=True, text=True, env=environment)
         assert (ran.returncode, ran.stdout) == (0, wanted), ran.stderr

@@ -1,6 +1,7 @@
-"""LangGraph's checkpoints in tables of Tideline. `TidelineSaver` is the checkpointer; README.md has a first program."""
+"""LangGraph on tables of Tideline: `TidelineSaver` keeps its threads, `TidelineStore` its memory; README.md has a first program."""
 
 from .saver import TidelineSaver
+from .store import TidelineStore
 
 __version__ = "0.1.0"
-__all__ = ["TidelineSaver"]
+__all__ = ["TidelineSaver", "TidelineStore"]

@@ -23,7 +23,8 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from tablestore import ComparatorType, Condition, OTSClient, SingleColumnCondition
 
-from .tables import PAGE, Columns, Key, Tables
+from .server import Columns, Key
+from .tables import PAGE, Tables
 
 #: Bytes of one column; the server takes 2 MB.
 PART = 1 << 20

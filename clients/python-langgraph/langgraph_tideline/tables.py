@@ -1,48 +1,32 @@
-"""Rows of two tables through Tablestore's official SDK: made, put, read in order, deleted, and tried again.
+"""Rows of two tables through Tablestore's official SDK: made, put, read in order, deleted.
 
-Owns: which tables there are, and what is tried again and how long. Promises: each call comes to the same if it is repeated,
-so a call that returns took effect, also if the server was killed before it answered. Must not: know what a row means.
+Owns: which tables there are. Promises: each call comes to the same if it is repeated, so a call that returns took effect, also
+if the server was killed before it answered. Must not: know what a row means.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tablestore import (
-    INF_MAX, INF_MIN, BatchWriteRowRequest, CapacityUnit, Condition, DeleteRowItem, Direction, OTSClient, OTSClientError,
-    OTSServiceError, ReservedThroughput, Row, SecondaryIndexMeta, TableInBatchWriteRowItem, TableMeta, TableOptions,
+    INF_MAX, INF_MIN, BatchWriteRowRequest, Condition, DeleteRowItem, Direction, OTSClient, OTSServiceError, Row, SecondaryIndexMeta,
+    TableInBatchWriteRowItem, TableOptions,
 )
-from urllib3.exceptions import HTTPError
+
+from .server import Columns, Key, Server, columns_of
 
 #: Rows that are asked for and deleted at a time; the server takes no more in a batch.
 PAGE = 200
 #: The second table keeps its rows longer by this: what expires first is the row that says what belongs to it.
 LONGER_S = 86_400
-#: Refusals of a moment, beside every answer of 500 and above.
-FOR_NOW = {
-    "OTSRowOperationConflict", "OTSServerBusy", "OTSTimeout", "OTSServerUnavailable", "OTSInternalServerError", "OTSRequestTimeout",
-    "OTSFlowControl", "OTSCapacityUnitExhausted", "OTSTableNotReady", "OTSPartitionUnavailable",
-}  # fmt: skip
-
-Key = tuple[str, ...]
-Columns = dict[str, Any]
 
 
-def passes(error: Exception) -> bool:
-    """Whether the same call may succeed a little later."""
-    if isinstance(error, (OTSServiceError, OTSClientError)):
-        return getattr(error, "code", None) in FOR_NOW or (error.http_status or 0) >= 500
-    return isinstance(error, (HTTPError, OSError))
-
-
-class Tables:
+class Tables(Server):
     """`checkpoints` and `values` are the names of the tables; the key of the second is that of the first and one column more."""
 
     def __init__(self, client: OTSClient, name: str, patience_s: float) -> None:
-        self._client = client
-        self._patience_s = patience_s
+        super().__init__(client, patience_s)
         self.checkpoints, self.values, self.runs = name, f"{name}_values", f"{name}_runs"
         self._keys = {
             self.checkpoints: ["thread", "namespace", "checkpoint"],
@@ -53,23 +37,14 @@ class Tables:
     def make(self, ttl_s: int | None) -> None:
         """Makes the tables that are not there. With `ttl_s` those that are there keep their rows so long, too."""
         runs = [SecondaryIndexMeta(self.runs, ["run"], [])]
-        self._make(self.checkpoints, [("run", "STRING")], runs, ttl_s)
-        self._make(self.values, [], [], ttl_s and ttl_s + LONGER_S)
+        self._make(self.checkpoints, ttl_s, ["run"], runs)
+        self._make(self.values, ttl_s and ttl_s + LONGER_S)
 
-    def _make(self, table: str, defined: list[tuple[str, str]], indexes: list[SecondaryIndexMeta], ttl_s: int | None) -> None:
-        key = [(name, "STRING") for name in self._keys[table]]
+    def _make(self, table: str, ttl_s: int | None, defined: Sequence[str] = (), indexes: Sequence[SecondaryIndexMeta] = ()) -> None:
         # Rows are put as a whole: a table with an index may let its rows expire only so.
         options = TableOptions(ttl_s or -1, 1, allow_update=False)
-        try:
-            self._call(self._client.create_table, TableMeta(table, key, defined), options, ReservedThroughput(CapacityUnit(0, 0)), indexes)
-        except OTSServiceError as error:
-            if error.code != "OTSObjectAlreadyExist":
-                raise
-            found = [tuple(column[:2]) for column in self._call(self._client.describe_table, table).table_meta.schema_of_primary_key]
-            if found != key:
-                raise ValueError(f"the table {table} has the key {found}, which is not a checkpointer's: name another table") from None
-            if ttl_s:
-                self._call(self._client.update_table, table, options)
+        if not self._make_table(table, self._keys[table], options, defined, indexes) and ttl_s:
+            self._call(self._client.update_table, table, options)
 
     def put(self, table: str, key: Key, columns: Columns, condition: Condition | None = None) -> bool:
         """Puts a row in place of what is there. False: the condition does not hold, perhaps because this call's row is there."""
@@ -84,7 +59,7 @@ class Tables:
 
     def get(self, table: str, key: Key) -> Columns | None:
         _, row, _ = self._call(self._client.get_row, table, self._named(table, key), max_version=1)
-        return None if row is None else columns_of(row)
+        return None if row is None else columns_of(row.attribute_columns)
 
     def scan(
         self, table: str, prefix: Key, *, only: str | None = None, last: Key | None = None, page: int = PAGE
@@ -104,7 +79,7 @@ class Tables:
                 self._client.get_range, table, direction, start, end, [only] if only else None, page, max_version=1
             )
             for row in rows:
-                yield tuple(value for _, value in row.primary_key), columns_of(row)
+                yield tuple(value for _, value in row.primary_key), columns_of(row.attribute_columns)
 
     def keys(self, table: str, prefix: Key) -> list[Key]:
         return [key for key, _ in self.scan(table, prefix, only=self._keys[table][0])]
@@ -124,18 +99,3 @@ class Tables:
 
     def _named(self, table: str, values: Sequence[Any]) -> list[tuple[str, Any]]:
         return list(zip(self._keys[table], values, strict=True))
-
-    def _call(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        until, pause = time.monotonic() + self._patience_s, 0.05
-        while True:
-            try:
-                return method(*args, **named)
-            except Exception as error:
-                if not passes(error) or time.monotonic() + pause > until:
-                    raise
-            time.sleep(pause)
-            pause = min(2 * pause, 1.0)
-
-
-def columns_of(row: Row) -> Columns:
-    return {name: value for name, value, _ in row.attribute_columns}
