@@ -89,8 +89,8 @@ pub(crate) fn find(run: &Run, name: &str, need: Need) -> Result<Mapped, Refusal>
 pub(super) struct Begun<'q> {
     pub(super) source: Source,
     pub(super) mapping: Option<Mapping>,
-    /// Whether it keeps rows of the left side, and its conditions; `None` = it is the first.
-    pub(super) join: Option<(bool, Option<&'q ast::Expr>, Vec<String>)>,
+    /// `None` = it is the first.
+    pub(super) join: Option<How<'q>>,
 }
 
 /// The sources of FROM, and what can be named there.
@@ -100,45 +100,78 @@ pub(super) fn sources<'q>(
 ) -> Result<(Vec<Begun<'q>>, Names), Refusal> {
     let (mut sources, mut names) = (Vec::new(), Names::default());
     for part in from {
-        let join = (!sources.is_empty()).then(|| (false, None, Vec::new()));
-        add(run, &part.relation, join, &mut sources, &mut names)?;
-        for join in &part.joins {
-            let (keeps_left, constraint) = match &join.join_operator {
-                JoinOperator::Join(how)
-                | JoinOperator::Inner(how)
-                | JoinOperator::CrossJoin(how)
-                | JoinOperator::StraightJoin(how) => (false, how),
-                JoinOperator::Left(how) | JoinOperator::LeftOuter(how) => (true, how),
-                JoinOperator::Right(_) | JoinOperator::RightOuter(_) => {
-                    return Refusal::unsupported(
-                        "RIGHT JOIN: it is a LEFT JOIN the other way round",
-                    );
-                }
-                _ => return Refusal::unsupported("this kind of JOIN"),
-            };
-            let (on, using) = match constraint {
-                JoinConstraint::On(on) => (Some(on), Vec::new()),
-                JoinConstraint::Using(columns) => (
-                    None,
-                    columns.iter().map(last_name).collect::<Result<_, _>>()?,
-                ),
-                JoinConstraint::None if !keeps_left => (None, Vec::new()),
-                JoinConstraint::None => return Refusal::invalid("a LEFT JOIN has a condition"),
-                JoinConstraint::Natural | JoinConstraint::UsingAlias(..) => {
-                    return Refusal::unsupported("NATURAL JOIN");
-                }
-            };
-            let how = Some((keeps_left, on, using));
+        let mut joins = &part.joins[..];
+        match joins {
+            // `a RIGHT JOIN b` is `b LEFT JOIN a`; `*` has the columns of a first.
+            [right, rest @ ..] if sources.is_empty() && is_right(right) => {
+                add(run, &right.relation, None, &mut sources, &mut names)?;
+                let first = names.0.len();
+                let how = Some(how(right)?);
+                add(run, &part.relation, how, &mut sources, &mut names)?;
+                names.turn(first);
+                joins = rest;
+            }
+            _ => {
+                let join = (!sources.is_empty()).then(|| (false, None, Vec::new()));
+                add(run, &part.relation, join, &mut sources, &mut names)?;
+            }
+        }
+        for join in joins {
+            if is_right(join) {
+                return Refusal::unsupported(
+                    "RIGHT JOIN of more than the first two tables: put the table first, with LEFT JOIN",
+                );
+            }
+            let how = Some(how(join)?);
             add(run, &join.relation, how, &mut sources, &mut names)?;
         }
     }
     Ok((sources, names))
 }
 
+/// Whether rows of the side that is kept without a match stay, and the conditions.
+type How<'q> = (bool, Option<&'q ast::Expr>, Vec<String>);
+
+fn is_right(join: &ast::Join) -> bool {
+    matches!(
+        join.join_operator,
+        JoinOperator::Right(_) | JoinOperator::RightOuter(_)
+    )
+}
+
+fn how(join: &ast::Join) -> Result<How<'_>, Refusal> {
+    let (keeps, constraint) = match &join.join_operator {
+        JoinOperator::Join(how)
+        | JoinOperator::Inner(how)
+        | JoinOperator::CrossJoin(how)
+        | JoinOperator::StraightJoin(how) => (false, how),
+        JoinOperator::Left(how)
+        | JoinOperator::LeftOuter(how)
+        | JoinOperator::Right(how)
+        | JoinOperator::RightOuter(how) => (true, how),
+        _ => return Refusal::unsupported("this kind of JOIN"),
+    };
+    let (on, using) = match constraint {
+        JoinConstraint::On(on) => (Some(on), Vec::new()),
+        JoinConstraint::Using(columns) => (
+            None,
+            columns.iter().map(last_name).collect::<Result<_, _>>()?,
+        ),
+        JoinConstraint::None if !keeps => (None, Vec::new()),
+        JoinConstraint::None => {
+            return Refusal::invalid("a LEFT JOIN and a RIGHT JOIN have a condition");
+        }
+        JoinConstraint::Natural | JoinConstraint::UsingAlias(..) => {
+            return Refusal::unsupported("NATURAL JOIN");
+        }
+    };
+    Ok((keeps, on, using))
+}
+
 fn add<'q>(
     run: &Run,
     relation: &TableFactor,
-    join: Option<(bool, Option<&'q ast::Expr>, Vec<String>)>,
+    join: Option<How<'q>>,
     sources: &mut Vec<Begun<'q>>,
     names: &mut Names,
 ) -> Result<(), Refusal> {
@@ -157,13 +190,13 @@ fn add<'q>(
         return Refusal::invalid(format!("Not unique table/alias: '{alias}'"));
     }
     let first = names.0.len();
-    names
-        .0
-        .extend(mapped.columns.iter().map(|column| NamedColumn {
-            table: alias.clone(),
-            name: column.name.clone(),
-            kind: column.kind.into(),
-        }));
+    let columns = mapped.columns.iter().enumerate();
+    names.0.extend(columns.map(|(at, column)| NamedColumn {
+        table: alias.clone(),
+        name: column.name.clone(),
+        kind: column.kind.into(),
+        place: first + at,
+    }));
     sources.push(Begun {
         source: Source {
             needed: vec![false; mapped.columns.len()],

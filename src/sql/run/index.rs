@@ -7,6 +7,7 @@ use std::vec;
 
 use tideline_model::FoundRow;
 use tideline_model::search::{Aggregates, Columns, Highlight, Search, Sort, Sorter, Total};
+use tideline_search::Searches;
 
 use super::Rows;
 use super::scan::{bytes_of, consumed_of, row_of};
@@ -26,8 +27,12 @@ pub(super) fn rows<'r>(
     by: &'r ByIndex,
     is_backward: bool,
 ) -> Result<Option<Rows<'r>>, Refusal> {
+    let Some(searches) = filled(run, by)? else {
+        return Ok(None);
+    };
     let mut pages = Pages {
         run,
+        searches,
         source,
         by,
         token: None,
@@ -48,15 +53,16 @@ pub(super) fn rows<'r>(
 
 /// How many rows match; `None` as above.
 pub(super) fn count(run: &Run, source: &Source, by: &ByIndex) -> Result<Option<u64>, Refusal> {
+    let Some(searches) = filled(run, by)? else {
+        return Ok(None);
+    };
     let search = Search {
         limit: 0,
         total: Total::All,
         columns: Columns::None,
         ..search(run, by)
     };
-    let hits = run
-        .searches
-        .search::<Vec<FoundRow>>(&source.table, &by.name, search);
+    let hits = searches.search::<Vec<FoundRow>>(&source.table, &by.name, search);
     let hits = run.wait(hits)?;
     let of = (source.table.name.as_str(), Some(by.name.as_str()));
     run.count(of, (0, 0), consumed_of(0))?;
@@ -88,8 +94,17 @@ fn search(run: &Run, by: &ByIndex) -> Search {
     }
 }
 
+/// The indexes, if somebody fills them; without them another way has to do.
+fn filled<'r>(run: &'r Run, by: &ByIndex) -> Result<Option<&'r Searches>, Refusal> {
+    match &run.searches {
+        None if by.is_needed => Refusal::unsupported("search indexes, which only a server fills"),
+        searches => Ok(searches.as_ref()),
+    }
+}
+
 struct Pages<'r> {
     run: &'r Run,
+    searches: &'r Searches,
     source: &'r Source,
     by: &'r ByIndex,
     token: Option<Vec<u8>>,
@@ -137,7 +152,6 @@ impl Pages<'_> {
         };
         let (table, index) = (&self.source.table, self.by.name.as_str());
         let hits = self
-            .run
             .searches
             .search::<Vec<FoundRow>>(table, index, search);
         let hits = self.run.wait(hits)?;

@@ -9,7 +9,7 @@ use tideline_model::search::{Analyzer, Field, FieldType, SearchSchema};
 use tideline_table::Table;
 
 use super::bed::Bed;
-use crate::{ColumnKind, Door, Need, Refusal};
+use crate::{ColumnKind, Door, Need, Open, Refusal, Sql};
 
 /// A table of people and one of what they bought.
 pub(super) async fn filled(bed: &Bed) {
@@ -150,6 +150,14 @@ async fn statements_answer() {
         (
             "select p.name, b.what from people p join buys b on p.n = b.who where p.town = 'a'",
             "Ann,apple;Ann,pear",
+        ),
+        (
+            "select * from buys c right join buys b on b.id = c.id + 1 and c.who = 1 where b.id > 1 order by b.id",
+            "1,1,apple,2,1,pear;2,1,pear,3,9,plum",
+        ),
+        (
+            "select c.what, b.id, p.town from buys c right join buys b on b.id = c.id - 1 and c.id > 2 left join people p on p.n = b.id and p.name = 'Bob'",
+            "NULL,1,NULL;plum,2,a;NULL,3,NULL",
         ),
         (
             "select b.id, p.name from buys b left join people p on p.n = b.who and p.town = 'b' order by b.id",
@@ -373,6 +381,18 @@ async fn an_index_leads_to_rows() {
         assert_eq!(bed.shown(statement).await, expected, "{statement}");
         let answer = bed.run(statement).await.unwrap();
         assert_eq!(answer.scanned[0].index.is_some(), by_index, "{statement}");
+        // Where nobody fills indexes, rows are found without them, or not at all.
+        let alone = Sql::new(bed.tables.clone(), None);
+        let found = alone.run(Arc::new(Open), statement, None).await;
+        if statement.contains("text_") || statement.contains("array_") {
+            let refused = found.unwrap_err();
+            let is_so = matches!(&refused, Refusal::Unsupported(why) if why.contains("server"));
+            assert!(is_so, "{statement}: {refused:?}");
+        } else {
+            let found = found.unwrap();
+            assert_eq!(found.rows, answer.rows, "{statement}");
+            assert_eq!(found.scanned[0].index, None, "{statement}");
+        }
     }
     bed.refused("select town from people where text_match(tags, 'x')")
         .await;
@@ -446,7 +466,10 @@ async fn what_cannot_be_done_is_refused_by_its_name() {
         "select (select 1)",
         "select n from people where n in (select 1)",
         "select sum(n) over () from people",
-        "select n from people right join buys on 1 = 1",
+        "select 1 from people p join buys b on 1 = 1 right join buys c on 1 = 1",
+        "select 1 from people p, buys b right join buys c on 1 = 1",
+        "select 1 from people natural join buys",
+        "select 1 from people p full outer join buys b on 1 = 1",
         "select nofunction(1)",
         "truncate table people",
         "select n from people for update",
