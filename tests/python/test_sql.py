@@ -145,10 +145,15 @@ class Maker:
 
     def source(self):
         first, second = self.tables
-        kind = self.rng.randrange(4)
+        kind = self.rng.randrange(5)
         if kind < 2:
             self.prefix = self.rng.choice([[""], [f"{first}."]])
             return first
+        if kind == 4:
+            self.prefix = [""]
+            inner = f"SELECT * FROM {first} WHERE {self.condition()}"
+            self.prefix = self.rng.choice([[""], ["x."]])
+            return f"({inner}) AS x"
         self.prefix = ["x.", "y."]
         join = "JOIN" if kind == 2 else self.rng.choice(["LEFT JOIN", "RIGHT JOIN"])
         on = self.rng.choice(["x.i = y.i", "x.k = y.k AND x.n = y.n", "x.j = y.i AND y.d > 0", "x.s = y.s"])

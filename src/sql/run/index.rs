@@ -3,11 +3,13 @@
 //! Owns: searching page by page. Promises: the first page says whether the index has everything; without that no row is
 //! given. Must not: choose the index; `plan/index.rs` does.
 
+use std::sync::Arc;
 use std::vec;
 
 use tideline_model::FoundRow;
 use tideline_model::search::{Aggregates, Columns, Highlight, Search, Sort, Sorter, Total};
 use tideline_search::Searches;
+use tideline_table::Table;
 
 use super::Rows;
 use super::scan::{bytes_of, consumed_of, row_of};
@@ -23,7 +25,7 @@ const PAGE_OF_TABLE: usize = 100;
 /// The rows of a source in the order of their keys; `None` = the index has not everything, and another way will do.
 pub(super) fn rows<'r>(
     run: &'r Run,
-    source: &'r Source,
+    (source, table): (&'r Source, &'r Arc<Table>),
     by: &'r ByIndex,
     is_backward: bool,
 ) -> Result<Option<Rows<'r>>, Refusal> {
@@ -34,6 +36,7 @@ pub(super) fn rows<'r>(
         run,
         searches,
         source,
+        table,
         by,
         token: None,
         is_backward,
@@ -52,7 +55,7 @@ pub(super) fn rows<'r>(
 }
 
 /// How many rows match; `None` as above.
-pub(super) fn count(run: &Run, source: &Source, by: &ByIndex) -> Result<Option<u64>, Refusal> {
+pub(super) fn count(run: &Run, table: &Arc<Table>, by: &ByIndex) -> Result<Option<u64>, Refusal> {
     let Some(searches) = filled(run, by)? else {
         return Ok(None);
     };
@@ -62,9 +65,9 @@ pub(super) fn count(run: &Run, source: &Source, by: &ByIndex) -> Result<Option<u
         columns: Columns::None,
         ..search(run, by)
     };
-    let hits = searches.search::<Vec<FoundRow>>(&source.table, &by.name, search);
+    let hits = searches.search::<Vec<FoundRow>>(table, &by.name, search);
     let hits = run.wait(hits)?;
-    let of = (source.table.name.as_str(), Some(by.name.as_str()));
+    let of = (table.name.as_str(), Some(by.name.as_str()));
     run.count(of, (0, 0), consumed_of(0))?;
     match (hits.is_all, by.is_needed) {
         (true, _) => Ok(hits.total),
@@ -106,6 +109,7 @@ struct Pages<'r> {
     run: &'r Run,
     searches: &'r Searches,
     source: &'r Source,
+    table: &'r Arc<Table>,
     by: &'r ByIndex,
     token: Option<Vec<u8>>,
     is_backward: bool,
@@ -118,7 +122,7 @@ impl Pages<'_> {
         loop {
             self.run.step()?;
             if let Some(row) = self.page.next() {
-                return Ok(Some(row_of(self.source, row)));
+                return Ok(Some(row_of(self.source, self.table, row)));
             }
             if self.is_last {
                 return Ok(None);
@@ -150,7 +154,7 @@ impl Pages<'_> {
             columns: Columns::These(names.into_iter().map(ToOwned::to_owned).collect()),
             ..search(self.run, self.by)
         };
-        let (table, index) = (&self.source.table, self.by.name.as_str());
+        let (table, index) = (self.table, self.by.name.as_str());
         let hits = self
             .searches
             .search::<Vec<FoundRow>>(table, index, search);
@@ -158,7 +162,7 @@ impl Pages<'_> {
         self.is_last = hits.next.is_none();
         self.token = hits.next;
         let rows: Vec<FoundRow> = hits.rows.into_iter().flat_map(|(rows, _)| rows).collect();
-        let bytes = rows.iter().map(|row| bytes_of(self.source, row)).sum();
+        let bytes = rows.iter().map(|row| bytes_of(table, row)).sum();
         let of = (table.name.as_str(), Some(index));
         self.run
             .count(of, (rows.len() as u64, bytes), consumed_of(bytes))?;

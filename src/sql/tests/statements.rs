@@ -152,6 +152,22 @@ async fn statements_answer() {
             "Ann,apple;Ann,pear",
         ),
         (
+            "select x.town, m + 1 from (select town, count(*) as m, max(n) from people group by town order by m desc limit 2) as x where m > 1 or town = 'b' order by 1",
+            "a,4;b,2",
+        ),
+        (
+            "select b.what, x.name, x.`max(n)` from buys b left join (select name, n, max(n) from people where n < 3 group by name, n) x on x.n = b.id + 1 order by b.id",
+            "apple,Bob,2;pear,NULL,NULL;plum,NULL,NULL",
+        ),
+        (
+            "select datediff(d, '2026-01-01'), x.d from (select date('2026-01-31') as d) x",
+            "30,2026-01-31",
+        ),
+        (
+            "select distinctrow who from (select * from (select * from buys where id < 3) y) x",
+            "1",
+        ),
+        (
             "select * from buys c right join buys b on b.id = c.id + 1 and c.who = 1 where b.id > 1 order by b.id",
             "1,1,apple,2,1,pear;2,1,pear,3,9,plum",
         ),
@@ -465,6 +481,9 @@ async fn what_cannot_be_done_is_refused_by_its_name() {
         "with x as (select 1) select * from x",
         "select (select 1)",
         "select n from people where n in (select 1)",
+        "select n from people where exists (select 1)",
+        "select * from (select * from people union select * from people) x",
+        "select * from people p, lateral (select p.n) x",
         "select sum(n) over () from people",
         "select 1 from people p join buys b on 1 = 1 right join buys c on 1 = 1",
         "select 1 from people p, buys b right join buys c on 1 = 1",
@@ -488,6 +507,10 @@ async fn what_cannot_be_done_is_refused_by_its_name() {
         "select count(count(n)) from people",
         "select n from people where count(*) > 1",
         "select n from people p join people q on p.n = q.n",
+        "select * from (select 1)",
+        "select n from (select name from people) x",
+        "select 1 from people p join (select p.n) x on true",
+        "select n from (select n, n from people) x",
         "select 9223372036854775807 + 1",
         "select lower()",
         "select n from people limit n",
