@@ -40,6 +40,7 @@ export const screen = {
     let running = new AbortController();
     let page = null; // of split.js, while the answer has rows
     let answer = null;
+    let linked = view.query.q ?? "";
     const area = h("textarea", { id: "statement", class: "mono", rows: 5, "aria-label": "Statement", placeholder: START, spellcheck: "false", autocomplete: "off", maxlength: 262_144, value: view.query.q ?? "" });
     const start = h("button", { type: "button", class: "primary", title: tip("run"), onclick: run }, "Run", h("kbd", {}, hint("run")));
     const earlier = h("select", { "aria-label": "Statements before", onchange: () => (write_in(before[earlier.selectedIndex - 1]), (earlier.selectedIndex = 0)) });
@@ -68,13 +69,14 @@ export const screen = {
     }
 
     async function run() {
-      const statement = area.value.trim();
-      if (!statement) return area.focus();
+      const statement = area.value;
+      if (!statement.trim()) return area.focus();
       running.abort();
       running = new AbortController();
       const mine = AbortSignal.any([signal, running.signal]);
       remember(statement);
-      go({ query: { q: statement.length > LINKED_MAX ? null : statement } }, { replace: true });
+      linked = statement.length > LINKED_MAX ? "" : statement;
+      go({ query: { q: linked } }, { replace: true });
       page = null;
       await load(place, () => server.call("sql.query", { statement }, { signal: mine }).catch(refused), (said) => came(said, statement), { signal: mine });
     }
@@ -134,7 +136,10 @@ export const screen = {
     offer();
     fill(place, empty("Which statement?", HELP, START));
     return {
-      update: (wanted) => (wanted.query.q ?? "") === area.value.trim() || document.activeElement === area || (area.value = wanted.query.q ?? ""),
+      update(wanted) {
+        const q = wanted.query.q ?? "";
+        if (q !== linked) area.value = linked = q;
+      },
       close: () => running.abort(),
     };
   },
