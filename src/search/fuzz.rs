@@ -169,7 +169,9 @@ impl Rows {
             }
         });
         for (key, row) in rows.iter().enumerate() {
-            let (document, _) = layout.document(&[], &[u8::try_from(key).unwrap_or(0)], row).expect("a row");
+            let (document, _) = layout
+                .document(&[], &[u8::try_from(key).unwrap_or(0)], row)
+                .expect("a row");
             writer.add_document(document).expect("room");
             writer.commit().expect("room");
         }
@@ -254,7 +256,10 @@ pub fn search(search: Option<Search>) {
         asked,
     };
     if let Ok(found) = checked.run(searcher, tree) {
-        assert!(found.hits.len() <= rows.len().min(checked.limit), "no row comes twice");
+        assert!(
+            found.hits.len() <= rows.len().min(checked.limit),
+            "no row comes twice"
+        );
         for hit in &found.hits {
             let _ = checked.behind(hit);
         }

@@ -631,8 +631,7 @@ async fn aggregations_have_bounds() {
             let words = format!("[{}]", words.collect::<Vec<_>>().join(","));
             cells.insert("words", Value::String(words));
         }
-        bed.write(("a".to_owned(), number), Some(cells))
-            .await;
+        bed.write(("a".to_owned(), number), Some(cells)).await;
     }
     let table = bed.table().await;
     let ask = async |aggregates: Aggregates| {

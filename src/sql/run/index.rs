@@ -155,9 +155,7 @@ impl Pages<'_> {
             ..search(self.run, self.by)
         };
         let (table, index) = (self.table, self.by.name.as_str());
-        let hits = self
-            .searches
-            .search::<Vec<FoundRow>>(table, index, search);
+        let hits = self.searches.search::<Vec<FoundRow>>(table, index, search);
         let hits = self.run.wait(hits)?;
         self.is_last = hits.next.is_none();
         self.token = hits.next;

@@ -349,10 +349,7 @@ async fn each_limit_of_a_statement_is_held() {
             .tables
             .create_search_index("people", format!("i{at}"), schema(), -1);
         let made = made.await;
-        let is_so = matches!(
-            made,
-            Err(Error::Search(InvalidSearch::IndexQuota(16)))
-        );
+        let is_so = matches!(made, Err(Error::Search(InvalidSearch::IndexQuota(16))));
         assert_eq!(is_so, at == 16, "{made:?}");
     }
     // It has one of its own.

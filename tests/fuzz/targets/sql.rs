@@ -1,7 +1,7 @@
 //! Statements of SQL, on two small tables.
 //!
-//! Owns: the directory with them. Promises: an answer has a value of its column's type or NULL in each place; a refusal is
-//! short and names a place inside of the statement. Must not: need a server.
+//! Owns: the directory with them. Promises: an answer has a value of its column's type or NULL in each place; a refusal
+//! is short and names a place inside of the statement. Must not: need a server.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -107,7 +107,10 @@ fn statement(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
-    match bed.runtime.block_on(bed.sql.run(Arc::new(Open), text, Some(TIME))) {
+    match bed
+        .runtime
+        .block_on(bed.sql.run(Arc::new(Open), text, Some(TIME)))
+    {
         Ok(answer) => {
             for row in &answer.rows {
                 assert_eq!(row.len(), answer.columns.len());
@@ -120,7 +123,10 @@ fn statement(input: &[u8]) {
             assert!(refusal.to_string().chars().count() <= 600);
             if let Refusal::Syntax { line, column, .. } = refusal {
                 let lines = text.split('\n').count() as u64;
-                assert!((1..=lines).contains(&line) && column >= 1, "{line}, {column}");
+                assert!(
+                    (1..=lines).contains(&line) && column >= 1,
+                    "{line}, {column}"
+                );
             }
         }
     }

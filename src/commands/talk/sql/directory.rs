@@ -50,8 +50,8 @@ impl Directory {
             data: Some(data.clone()),
             ..Flags::default()
         };
-        let (config, _) = config::load(&flags, config::environment())
-            .map_err(|error| Failure::Wrong(error.0))?;
+        let (config, _) =
+            config::load(&flags, config::environment()).map_err(|error| Failure::Wrong(error.0))?;
         match directory_map(&data) {
             Ok(Some(_)) => {}
             Ok(None) => return Err(wrong(&OpenError::NothingThere { path: data })),

@@ -60,7 +60,10 @@ fn near(top: usize, dimension: usize) -> proto::SearchQuery {
 }
 
 fn all() -> proto::Query {
-    query(proto::QueryType::MatchAllQuery, &proto::ExistsQuery::default())
+    query(
+        proto::QueryType::MatchAllQuery,
+        &proto::ExistsQuery::default(),
+    )
 }
 
 /// So many queries beside each other; itself is one more.
@@ -293,9 +296,21 @@ fn each_limit_of_a_search_is_held() {
     for (at, beyond, text) in [
         (window(0, 1_000), window(0, 1_001), "[0, 1000]"),
         (window(99_000, 1_000), window(99_001, 1_000), "[0, 100000]"),
-        (pattern(PrefixQuery, 1_000), pattern(PrefixQuery, 1_001), "1000"),
-        (pattern(SuffixQuery, 1_000), pattern(SuffixQuery, 1_001), "1000"),
-        (pattern(WildcardQuery, 32), pattern(WildcardQuery, 33), "longer than 32"),
+        (
+            pattern(PrefixQuery, 1_000),
+            pattern(PrefixQuery, 1_001),
+            "1000",
+        ),
+        (
+            pattern(SuffixQuery, 1_000),
+            pattern(SuffixQuery, 1_001),
+            "1000",
+        ),
+        (
+            pattern(WildcardQuery, 32),
+            pattern(WildcardQuery, 33),
+            "longer than 32",
+        ),
         (phrase(1_000, 9), phrase(1_001, 9), "[0, 1000]"),
         (phrase(0, 64 << 10), phrase(0, (64 << 10) + 1), "65536"),
         (polygon(3), polygon(2), "[3, 1000]"),
@@ -305,18 +320,46 @@ fn each_limit_of_a_search_is_held() {
         (deep(32), deep(33), "deeper than 32"),
         (near(1_000, 2), near(1_001, 2), "[1, 1000]"),
         (near(1, 4_096), near(1, 4_097), "[1, 4096]"),
-        (highlighted(10, 1, 1, 1), highlighted(11, 1, 1, 1), "[0, 10]"),
-        (highlighted(1, 10, 1, 1), highlighted(1, 11, 1, 1), "[1, 10]"),
-        (highlighted(1, 1, 1_000, 1), highlighted(1, 1, 1_001, 1), "[1, 1000]"),
+        (
+            highlighted(10, 1, 1, 1),
+            highlighted(11, 1, 1, 1),
+            "[0, 10]",
+        ),
+        (
+            highlighted(1, 10, 1, 1),
+            highlighted(1, 11, 1, 1),
+            "[1, 10]",
+        ),
+        (
+            highlighted(1, 1, 1_000, 1),
+            highlighted(1, 1, 1_001, 1),
+            "[1, 1000]",
+        ),
         (highlighted(1, 1, 1, 100), highlighted(1, 1, 1, 101), "100"),
         (inner_hits(256), inner_hits(257), "[0, 256]"),
-        (computed(counts(10), Vec::new()), computed(counts(11), Vec::new()), "[0, 10]"),
+        (
+            computed(counts(10), Vec::new()),
+            computed(counts(11), Vec::new()),
+            "[0, 10]",
+        ),
         (groups_deep(5), groups_deep(6), "[1, 5]"),
         (groups_all(100), groups_all(101), "[0, 100]"),
-        (composite(20, None, None), composite(21, None, None), "[0, 20]"),
-        (composite(1, Some(2_000), None), composite(1, Some(2_001), None), "[1, 2000]"),
+        (
+            composite(20, None, None),
+            composite(21, None, None),
+            "[0, 20]",
+        ),
+        (
+            composite(1, Some(2_000), None),
+            composite(1, Some(2_001), None),
+            "[1, 2000]",
+        ),
         // What is only suggested is cut.
-        (composite(1, None, Some(9_000)), composite(0, None, None), "[1, 20]"),
+        (
+            composite(1, None, Some(9_000)),
+            composite(0, None, None),
+            "[1, 20]",
+        ),
         (ranges(100), ranges(101), "[1, 100]"),
         (filters(10), filters(11), "[1, 10]"),
         (grid(12), grid(13), "[1, 12]"),
@@ -466,7 +509,10 @@ fn what_is_not_there_yet_is_refused_by_its_name() {
         ..Default::default()
     };
     let refused = decoded(Operation::ParallelScan, &all).unwrap_err();
-    assert!(refused.contains("ParallelScan with return type ALL"), "{refused}");
+    assert!(
+        refused.contains("ParallelScan with return type ALL"),
+        "{refused}"
+    );
     let added = proto::UpdateSearchIndexRequest {
         table_name: Some("t".to_owned()),
         index_name: Some("i".to_owned()),
