@@ -187,7 +187,7 @@ impl Rows {
 /// How long one search may take.
 const TIME: Duration = Duration::from_secs(2);
 
-/// Does a search in rows with a field of each kind: `k`, `n`, `d`, `b`, `g`, `w`, `t`, `m`, `l`, `v`, and `a`, which has
+/// Does a search in rows with a field of each kind: `k`, `n`, `d`, `b`, `g`, `w`, `t`, `m`, `l`, `v`, and `a`, of
 /// objects. `None` makes the rows alone.
 pub fn search(search: Option<Search>) {
     let Rows {
