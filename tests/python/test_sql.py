@@ -364,7 +364,7 @@ def test_the_command_on_a_directory_that_no_server_uses(own_server, tmp_path):
     assert on(f"SELECT COUNT(*) FROM {name}")[0]["rows"] == [[30]]
     assert {path for path, bytes in directory(server.data).items() if before.get(path) != bytes} <= {"lock"}
     # Nothing is made where nothing is, and what is no directory of ours is told.
-    assert "no data directory" in fails(server, 1, "sql", "--data", str(tmp_path / "nothing"), "SELECT 1")
+    assert "is not a Tideline data directory" in fails(server, 1, "sql", "--data", str(tmp_path / "nothing"), "SELECT 1")
     assert not (tmp_path / "nothing").exists()
     server.start()
     with Client(server) as native:
