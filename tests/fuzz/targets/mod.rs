@@ -30,6 +30,8 @@ const ROOMS: &[(&str, (usize, usize))] = &[
     ("image_file", (10, 2 << 20)),
     // What the engine keeps of each value of an object, of two bytes, and what JSON is read into.
     ("search_objects", (400, 256 << 10)),
+    // A word of one letter is a text and a place, in a list that grows.
+    ("search_words", (80, 64 << 10)),
     // What one search, and one statement with what it answers, may hold whatever they ask for.
     ("search_query", (64, 80 << 20)),
     ("sql_statement", (64, 96 << 20)),
