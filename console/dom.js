@@ -48,6 +48,7 @@ const ICONS = {
   timelines: "M3 4h10M3 8h10M3 12h6",
   conversations: "M2.5 3.5h11v7h-6l-3 2.5v-2.5h-2z",
   tables: "M2.5 3h11v10h-11zM2.5 6.5h11M6.5 6.5V13",
+  sql: "M2.5 3.5l3.5 3.5-3.5 3.5M7.5 12h6",
   sessions: "M5 2.5v3M11 2.5v3M3.5 5.5h9v2a4.5 4.5 0 0 1-9 0zM8 12v2",
   partitions: "M3 3v10M8 3v10M13 3v10",
   keys: "M9.5 8a3 3 0 1 1-3-3 3 3 0 0 1 3 3zM9.5 8H14M12 8v2.5",

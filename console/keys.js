@@ -1,7 +1,7 @@
 // Every key of the console, in one table: what is pressed, what it does, and where.
 //
 // Owns: the table, and which handler a key reaches: the dialog's or palette's, the screen's, the frame's, in that
-// order. Promises: nothing is taken from a field but Escape, which leaves it, nor with Ctrl, Alt or Meta but for Ctrl K;
+// order. Promises: nothing is taken from a field but Escape, which leaves it, nor with Ctrl, Alt or Meta but for Ctrl K and Ctrl Enter;
 // help and tooltips are made from this table. Must not: know what a screen does.
 
 /** name → keys (as `event.key`; two in a row with a space between), what it does, its group. */
@@ -16,6 +16,7 @@ export const KEYS = {
   conversations: { keys: ["g c"], does: "Conversations", group: "Screens" },
   lookup: { keys: ["g f"], does: "Search", group: "Screens" },
   tables: { keys: ["g b"], does: "Tables", group: "Screens" },
+  sql: { keys: ["g q"], does: "SQL", group: "Screens" },
   sessions: { keys: ["g s"], does: "Sessions", group: "Screens" },
   partitions: { keys: ["g p"], does: "Partitions", group: "Screens" },
   keys: { keys: ["g k"], does: "Keys", group: "Screens" },
@@ -28,6 +29,7 @@ export const KEYS = {
   newest: { keys: ["End"], does: "Newest, last", group: "Lists" },
   page_back: { keys: ["["], does: "Page back", group: "Lists" },
   page_on: { keys: ["]"], does: "Page on", group: "Lists" },
+  run: { keys: ["Ctrl Enter"], does: "Run the statement", group: "SQL" },
   go_to: { keys: ["#"], does: "Go to a sequence or time", group: "Messages" },
   follow: { keys: ["f"], does: "Follow what comes", group: "Messages" },
   append: { keys: ["a"], does: "Append, add", group: "Messages" },
@@ -68,7 +70,9 @@ const writes = (element) => element instanceof HTMLElement && (element.isContent
 /** The name of what a key event asks for, or null. */
 function named(event) {
   const { key, ctrlKey, metaKey, altKey, target } = event;
-  if ((ctrlKey || metaKey) && !altKey && key.toLowerCase() === "k") return "find";
+  const held = (ctrlKey || metaKey) && !altKey;
+  if (held && key.toLowerCase() === "k") return "find";
+  if (held && key === "Enter") return "run";
   if (ctrlKey || metaKey || altKey) return null;
   if (writes(target)) return key === "Escape" ? "back" : null;
   // A button or link that has the focus keeps Enter and Space.

@@ -30,6 +30,7 @@ const SCREENS = [
   ["conversations", "Conversations", null],
   ["lookup", "Search", null],
   ["tables", "Tables", null],
+  ["sql", "SQL", null],
   ["sessions", "Sessions", "observe"],
   ["partitions", "Partitions", "observe"],
   ["keys", "Keys", "admin"],

@@ -9,6 +9,7 @@ pub use tideline_gateway::{credentials, health, webhook};
 pub use tideline_model as model;
 pub use tideline_model::access;
 pub use tideline_search as search;
+pub use tideline_sql as sql;
 pub use tideline_store::partition;
 pub use tideline_table as table;
 pub use tideline_timelines::{feed, people, relay, reshape, timeline, timers};

@@ -34,7 +34,7 @@ mod woken;
 
 pub use changes::body as changes_body;
 pub use cluster::{AccessNow, Cluster, NodeRole, NodeStatus, Standby};
-pub use dispatch::shape;
+pub use dispatch::{shape, told_sql};
 pub use entrance::address::Network;
 pub use entrance::bootstrap::BOOTSTRAP_SOCKET;
 pub use entrance::door::Access;

@@ -27,7 +27,8 @@ const SCANNED_BYTES_MAX: u64 = 128 << 20;
 /// See the top.
 pub(crate) struct Run {
     pub(crate) tables: Tables,
-    pub(crate) searches: Searches,
+    /// `None` = nobody fills search indexes.
+    pub(crate) searches: Option<Searches>,
     pub(crate) door: Arc<dyn Door>,
     pub(crate) handle: Handle,
     pub(crate) time: Time,

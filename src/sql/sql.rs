@@ -39,15 +39,15 @@ const STACK_BYTES: usize = 32 << 20;
 #[derive(Clone)]
 pub struct Sql {
     tables: Tables,
-    searches: Searches,
+    searches: Option<Searches>,
     /// Statements that run.
     turns: Arc<Semaphore>,
 }
 
 impl Sql {
-    /// SQL on these tables and their search indexes.
+    /// SQL on these tables and their search indexes; `None` = nobody fills these, so rows are found without them.
     #[must_use]
-    pub fn new(tables: Tables, searches: Searches) -> Sql {
+    pub fn new(tables: Tables, searches: Option<Searches>) -> Sql {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Sql {
             tables,
@@ -61,7 +61,7 @@ impl Sql {
     pub fn of_caller(&self, holder: Option<Holder>) -> Sql {
         Sql {
             tables: self.tables.of_caller(holder),
-            searches: self.searches.of_caller(holder),
+            searches: self.searches.as_ref().map(|all| all.of_caller(holder)),
             turns: Arc::clone(&self.turns),
         }
     }

@@ -24,10 +24,12 @@ pub(crate) fn column<'m>(mapped: &'m Mapped, name: &str) -> Result<&'m MappedCol
 
 /// What can be named in WHERE and SET of a write.
 fn names(mapped: &Mapped) -> Names {
-    let columns = mapped.columns.iter().map(|column| NamedColumn {
+    let columns = mapped.columns.iter().enumerate();
+    let columns = columns.map(|(place, column)| NamedColumn {
         table: mapped.table.name.clone(),
         name: column.name.clone(),
         kind: column.kind.into(),
+        place,
     });
     Names(columns.collect())
 }

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { looksSound, openPage, press, reads, sleep, startServer, text, until } from "./bed.js";
 import { fillHarbour } from "./harbour.js";
 
-const SCREENS = { o: "Overview", t: "Timelines", c: "Conversations", f: "Search", b: "Tables", s: "Sessions", p: "Partitions", k: "Keys", l: "Log" };
+const SCREENS = { o: "Overview", t: "Timelines", c: "Conversations", f: "Search", b: "Tables", q: "SQL", s: "Sessions", p: "Partitions", k: "Keys", l: "Log" };
 const VIEW_BYTES_MAX = 60_000;
 
 const server = await startServer();
@@ -118,7 +118,7 @@ for (const theme of ["light", "dark"]) {
 test("the first view is small, and all else comes before the line can be lost", async () => {
   const page = await live();
   const bytes = () => page.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter(({ name }) => name.includes("/console/")).map(({ name, encodedBodySize, startTime }) => [name, encodedBodySize, startTime]));
-  await until("every screen is there", async () => (await bytes()).filter(([name]) => name.includes("/screens/")).length === 9);
+  await until("every screen is there", async () => (await bytes()).filter(([name]) => name.includes("/screens/")).length === 10);
   if (process.env.TIDELINE_CONSOLE === "disk") return; // not compressed there
   const lazy = /screens\/(?!overview)|(dialog|palette|ask-key|entry|list|split|window)\.js|\/(timelines|tables)\//;
   // What the other screens import comes behind them, sooner or later.

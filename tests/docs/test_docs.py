@@ -194,6 +194,7 @@ REPLACED = {
         "random_runs.py python 200": "random_runs.py python 2",
     },
     "docs/SEARCH.md": {"tideline serve --config settings.toml --data data &": "serve --config settings.toml --data data"},
+    "docs/SQL.md": {"./data": "served"},
     "docs/PRODUCTION.md": {"-p PID": "-p $server"},
     "docs/OPERATIONS.md": {"tideline --config tideline.toml": "serve --config tideline.toml"},
     "docs/QUICKSTART.md": {"8000": str(free_port())},
@@ -234,6 +235,7 @@ BEFORE = {
         "$ curl -s localhost:7070/v1/rpc": ["serve --data data"],
         "$ tideline export": ["serve --data data"],
     },
+    "docs/SQL.md": {"$ tideline sql --data": ["stop"]},
     "docs/UPGRADES.md": {"$ tideline serve --data newer": ["stop", "mkdir newer; echo 'format = 4' > newer/directory.toml"]},
 }
 # Programs that wait for something to happen, and what does.

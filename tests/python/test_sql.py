@@ -6,6 +6,8 @@ Owns: how random statements are made. What MySQL and SQLite do differently is no
 
 import base64
 import json
+import os
+import pathlib
 import random
 import sqlite3
 
@@ -143,12 +145,17 @@ class Maker:
 
     def source(self):
         first, second = self.tables
-        kind = self.rng.randrange(4)
+        kind = self.rng.randrange(5)
         if kind < 2:
             self.prefix = self.rng.choice([[""], [f"{first}."]])
             return first
+        if kind == 4:
+            self.prefix = [""]
+            inner = f"SELECT * FROM {first} WHERE {self.condition()}"
+            self.prefix = self.rng.choice([[""], ["x."]])
+            return f"({inner}) AS x"
         self.prefix = ["x.", "y."]
-        join = "JOIN" if kind == 2 else "LEFT JOIN"
+        join = "JOIN" if kind == 2 else self.rng.choice(["LEFT JOIN", "RIGHT JOIN"])
         on = self.rng.choice(["x.i = y.i", "x.k = y.k AND x.n = y.n", "x.j = y.i AND y.d > 0", "x.s = y.s"])
         return f"{first} AS x {join} {second} y ON {on}"
 
@@ -316,6 +323,53 @@ def test_the_command(server, native):
     assert rows(native, f"SELECT k FROM {name} WHERE k = 'z'") == []
     assert "table_not_found" in fails(server, 1, "sql", "SELECT * FROM nowhere")
     assert tideline(server, "sql", input="").returncode == 0
+
+
+def directory(data):
+    """All files of a data directory, with what is in them."""
+    found = {}
+    for folder, _, names in os.walk(data):
+        for name in names:
+            path = pathlib.Path(folder, name)
+            found[str(path.relative_to(data))] = path.read_bytes()
+    return found
+
+
+def test_the_command_on_a_directory_that_no_server_uses(own_server, tmp_path):
+    server = own_server.start()
+    with Client(server) as native:
+        name = make_table(server, native, {"i": "BIGINT", "s": "MEDIUMTEXT"}, k=STRING, n=INTEGER)
+        for number in range(30):
+            native.call("row.put", table=name, key={"k": "ab"[number % 2], "n": number}, columns={"i": number, "s": "x" * 100_000})
+        native.call("timeline.create", timeline="room/1")
+        native.call("message.append", timeline="room/1", entry={"text": "fog"})
+        statements = [f"SELECT n, i FROM {name} WHERE k = 'a' AND n > 20", f"SELECT k, COUNT(*), SUM(i) FROM {name} GROUP BY k", "SELECT timeline_id, sequence_id FROM timeline_message", f"DESCRIBE {name}", "SHOW TABLES"]
+        expected = [ask(native, statement) for statement in statements]
+        error = refused(native, "invalid_params", "SELECT *\nFROM (", "line")
+    on = lambda *words, **more: works(server, "sql", "--data", server.data, *words, **more)
+    refusal = lambda *words, **more: fails(server, 1, "sql", "--data", server.data, *words, **more)
+    # While it is served nobody else opens it.
+    assert "another process is using" in refusal("SELECT 1")
+    own_server.stop()
+    assert on(input=";\n".join(statements)) == expected
+    for statement in [f"INSERT INTO {name} (k, n) VALUES ('z', 1)", f"UPDATE {name} SET i = 1 WHERE k = 'a' AND n = 0", f"DELETE FROM {name} WHERE k = 'a' AND n = 0", f"DROP MAPPING TABLE {name}", f"ALTER TABLE {name} ADD z BIGINT"]:
+        assert "only read" in refusal(statement), statement
+    # What is refused is refused as by a server.
+    assert error.message in refusal("SELECT *\nFROM (") and "line 2" in refusal("SELECT *\nFROM (")
+    assert "table_not_found" in refusal("SELECT * FROM nowhere")
+    # No frame bounds an answer.
+    whole = on(f"SELECT n, s FROM {name}")[0]
+    assert len(whole["rows"]) == 30 and "cut" not in whole
+    before = directory(server.data)
+    assert on(f"SELECT COUNT(*) FROM {name}")[0]["rows"] == [[30]]
+    changed = {os.path.basename(path) for path, bytes in directory(server.data).items() if before.get(path) != bytes}
+    assert changed <= {"lock", "lock.mdb", "log.state"}, changed
+    # Nothing is made where nothing is, and what is no directory of ours is told.
+    assert "is not a Tideline data directory" in fails(server, 1, "sql", "--data", str(tmp_path / "nothing"), "SELECT 1")
+    assert not (tmp_path / "nothing").exists()
+    server.start()
+    with Client(server) as native:
+        assert [ask(native, statement) for statement in statements] == expected
 
 
 # Statements that are small and ask for much.

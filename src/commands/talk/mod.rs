@@ -3,7 +3,7 @@
 //!
 //! Owns: these commands, their output and exit codes. Promises: a message is sent once, however often it has to be
 //! repeated; `follow` leaves out nothing and says when it can't; no control character of a message gets to a terminal.
-//! Must not: open a data directory, or know more of the server than its protocol.
+//! Must not: open a data directory, but for `sql`, or know more of the server than its protocol.
 
 use std::process::ExitCode;
 
@@ -54,7 +54,8 @@ pub enum TalkCommand {
     Call(call::Call),
     /// Do statements of SQL on tables
     ///
-    /// One, or those of standard input, each up to a `;`. docs/SQL.md says which there are.
+    /// One, or those of standard input, each up to a `;`, on a running server, or with --data on a data directory that
+    /// no server uses. docs/SQL.md says which there are.
     Sql(sql::Sql),
     /// List timelines by ID.
     Timelines(lists::Timelines),

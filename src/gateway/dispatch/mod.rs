@@ -37,6 +37,7 @@ use tideline_wire::{Failure, Integers, Method, Needs, Reason, Reply, Request};
 
 use refusal::BUSY_RETRY_MS;
 pub(super) use refusal::{NO_RIGHT, refusal};
+pub use tables::sql::told as told_sql;
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;

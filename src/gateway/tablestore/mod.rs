@@ -99,7 +99,7 @@ impl Tablestore {
     ) -> Tablestore {
         let known = options.credentials.iter();
         Tablestore {
-            sql: Sql::new(tables.clone(), searches.clone()),
+            sql: Sql::new(tables.clone(), Some(searches.clone())),
             tables,
             searches,
             credentials: known

@@ -11,7 +11,7 @@ use tideline_model::search::{
 };
 use tideline_model::{Error, FoundRow, Value};
 
-use super::bed::{Bed, INDEX, key_of, search};
+use super::bed::{Bed, Cells, INDEX, key_of, search};
 use super::plain::Row;
 use super::random::Random;
 
@@ -624,9 +624,14 @@ async fn aggregations_have_bounds() {
     bed.create().await;
     bed.index().await;
     for number in 0..60 {
-        let cells = [("word", Value::String(format!("{number}").repeat(1_000)))];
-        bed.write(("a".to_owned(), number), Some(cells.into()))
-            .await;
+        let mut cells = Cells::from([("word", Value::String(format!("{number}").repeat(1_000)))]);
+        if number == 0 {
+            let words: Vec<u32> = (0..101).collect();
+            let words = words.iter().map(|word| format!("\"{word}\""));
+            let words = format!("[{}]", words.collect::<Vec<_>>().join(","));
+            cells.insert("words", Value::String(words));
+        }
+        bed.write(("a".to_owned(), number), Some(cells)).await;
     }
     let table = bed.table().await;
     let ask = async |aggregates: Aggregates| {
@@ -658,6 +663,18 @@ async fn aggregations_have_bounds() {
     let many = Err(Error::Search(InvalidSearch::Groups(2_000)));
     assert_eq!(ask(steps(0.001, 0)).await, many);
     assert_eq!(ask(steps(0.001, 1)).await.unwrap().groups[0].2.len(), 60);
+    // One row of 101 words is in 101 combinations, and would be in 10,201.
+    let pairs = |count: usize| {
+        let source = |at: usize| (format!("source {at}"), by_value("words", 200, Vec::new()));
+        by(GroupKind::Several {
+            sources: (0..count).map(source).collect(),
+            size: 200,
+            after: None,
+        })
+    };
+    assert_eq!(ask(pairs(1)).await.unwrap().groups[0].2.len(), 102);
+    let many = Err(Error::Search(InvalidSearch::Groups(100_000)));
+    assert_eq!(ask(pairs(2)).await, many);
     for (kind, field, why) in [
         (
             MeasureKind::Sum,

@@ -12,6 +12,8 @@ pub(crate) struct NamedColumn {
     pub(crate) table: String,
     pub(crate) name: String,
     pub(crate) kind: ColumnKind,
+    /// Its place among the columns that `*` stands for.
+    pub(crate) place: usize,
 }
 
 /// What can be named; a column's place is its slot.
@@ -19,6 +21,17 @@ pub(crate) struct NamedColumn {
 pub(crate) struct Names(pub(crate) Vec<NamedColumn>);
 
 impl Names {
+    /// Puts the columns of the first table, so many, behind all others.
+    pub(crate) fn turn(&mut self, first: usize) {
+        let others = self.0.len().saturating_sub(first);
+        for (slot, column) in self.0.iter_mut().enumerate() {
+            column.place = match slot.checked_sub(first) {
+                Some(place) => place,
+                None => slot + others,
+            };
+        }
+    }
+
     /// The slot of a column: its name as it is, else in other letters.
     pub(crate) fn find(&self, table: Option<&str>, name: &str) -> Result<Option<usize>, Refusal> {
         let of_table = |column: &NamedColumn| {

@@ -221,7 +221,7 @@ fn selected(text: &str, tokens: &[TokenWithSpan]) -> Vec<String> {
     let (mut items, mut open, mut depth) = (Vec::new(), None, 0_usize);
     let mut last = None;
     let skips = |token: &Token| {
-        ["select", "distinct", "all"]
+        ["select", "distinct", "distinctrow", "all"]
             .iter()
             .any(|word| is_word(token, word))
     };

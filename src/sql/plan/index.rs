@@ -5,6 +5,7 @@
 
 use tideline_model::search::{Bool, FieldType, Match, MinimumMatch, Query, SearchIndex};
 use tideline_model::{ColumnType, MappedColumn, Mapping, Value};
+use tideline_table::Table;
 
 use super::{ByIndex, Source};
 use crate::answer::Datum;
@@ -18,7 +19,7 @@ const KEYWORD_BYTES_MAX: usize = tideline_model::search::KEYWORD_BYTES_MAX;
 
 /// The index that serves a source, if one does; `asked` are conditions that only an index can tell.
 pub(super) fn choose(
-    source: &Source,
+    (source, table): (&Source, &Table),
     mapping: Option<&Mapping>,
     conditions: &[Expr],
     asked: &[Expr],
@@ -28,11 +29,11 @@ pub(super) fn choose(
     if options.is_some_and(|options| options.is_strong) && asked.is_empty() {
         return Ok(None);
     }
-    for index in &source.table.search_indexes {
+    for index in &table.search_indexes {
         if named.is_some_and(|name| name != index.name) {
             continue;
         }
-        let is_key = |name: &str| source.table.primary_key.iter().any(|key| key.name == name);
+        let is_key = |name: &str| table.primary_key.iter().any(|key| key.name == name);
         let names = source.needed_names();
         let has_all = names
             .iter()

@@ -42,9 +42,11 @@ pub(crate) struct Plan {
     pub(crate) limit: Option<usize>,
 }
 
-/// A table that is read.
+/// A table that is read, or the answer of a SELECT in its place.
 pub(crate) struct Source {
-    pub(crate) table: Arc<Table>,
+    /// `None` = it is the answer of a SELECT.
+    pub(crate) table: Option<Arc<Table>>,
+    /// Of an answer only their names count.
     pub(crate) columns: Vec<MappedColumn>,
     /// The slot of its first column.
     pub(crate) first: usize,
@@ -63,6 +65,8 @@ pub(crate) enum Access {
     Keys(Vec<Reach>),
     /// By a search index.
     Index(ByIndex),
+    /// They are the answer of this.
+    Select(Box<Plan>),
 }
 
 /// Keys that are read.

@@ -51,24 +51,34 @@ impl Plan {
                 *is_needed = needed.contains(&(source.first + at));
             }
             let (asked, own): (Vec<Expr>, Vec<Expr>) = own.into_iter().partition(Expr::is_of_index);
-            let key = &source.table.primary_key;
+            source.filter = own;
+            let Some(table) = source.table.clone() else {
+                if !asked.is_empty() {
+                    return Refusal::unsupported(crate::expr::ONLY_OF_INDEX);
+                }
+                self.sources.push(source);
+                continue;
+            };
+            let (key, own) = (&table.primary_key, &source.filter);
             let slots = source.key_slots();
             let reaches = match asked.is_empty()
                 && mapping
                     .as_ref()
                     .is_none_or(|mapping| mapping.options.index.is_none())
             {
-                true => keys::reaches(key, &slots, &own),
+                true => keys::reaches(key, &slots, own),
                 false => None,
             };
             source.access = match reaches {
                 Some(reaches) => Access::Keys(reaches),
-                None => match index::choose(&source, mapping.as_ref(), &own, &asked)? {
-                    Some(by) => Access::Index(by),
-                    None => Access::Keys(vec![Reach::all(&source.table)]),
-                },
+                None => {
+                    let of = (&source, &*table);
+                    match index::choose(of, mapping.as_ref(), own, &asked)? {
+                        Some(by) => Access::Index(by),
+                        None => Access::Keys(vec![Reach::all(&table)]),
+                    }
+                }
             };
-            source.filter = own;
             self.sources.push(source);
         }
         Ok(())
@@ -207,7 +217,10 @@ impl Plan {
         if self.groups.is_some() {
             return;
         }
-        let key = &first.table.primary_key;
+        let Some(table) = &first.table else {
+            return;
+        };
+        let key = &table.primary_key;
         let slots = first.key_slots();
         let bound = keys::bound_slots(key, &slots, &first.filter);
         let mut left = slots.iter().zip(&bound).filter(|(_, is_bound)| !**is_bound);
@@ -238,7 +251,7 @@ impl Plan {
 impl Source {
     /// The slots of the columns of its key.
     pub(crate) fn key_slots(&self) -> Vec<usize> {
-        let key = self.table.primary_key.iter();
+        let key = self.table.iter().flat_map(|table| &table.primary_key);
         let place = |name: &str| self.columns.iter().position(|column| column.name == name);
         key.map(|column| place(&column.name).map_or(usize::MAX, |at| self.first + at))
             .collect()

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 /// Plans a SELECT; `texts` are those of what it selects.
 pub(crate) fn plan(run: &Run, query: &ast::Query, texts: &[String]) -> Result<Plan, Refusal> {
     let select = checked(query)?;
-    let (begun, names) = sources(run, &select.from)?;
+    let (begun, names) = sources(run, &select.from, plan)?;
     let items = items(select, &names, texts)?;
     let aliases: Vec<(String, &ast::Expr)> = items.iter().filter_map(Item::alias).collect();
     let chosen = Chosen {

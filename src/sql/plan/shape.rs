@@ -47,7 +47,9 @@ pub(super) fn items<'q>(
     let has_texts = texts.len() == select.projection.len();
     let slots = |table: Option<&str>, items: &mut Vec<Item<'q>>| {
         let before = items.len();
-        for (slot, column) in names.0.iter().enumerate() {
+        let mut columns: Vec<_> = names.0.iter().enumerate().collect();
+        columns.sort_by_key(|(_, column)| column.place);
+        for (slot, column) in columns {
             if table.is_none_or(|table| column.table.eq_ignore_ascii_case(table)) {
                 items.push(Item {
                     name: column.name.clone(),

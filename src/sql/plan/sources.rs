@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 
-use tideline_model::{DefinedColumn, Error, KeyColumn, MappedColumn, Mapping};
+use tideline_model::{ColumnType, DefinedColumn, Error, KeyColumn, MappedColumn, Mapping};
 use tideline_table::Table;
 
-use super::{Access, Source};
+use super::{Access, Plan, Source};
+use crate::answer::ColumnKind;
 use crate::context::Run;
 use crate::door::Need;
 use crate::expr::{NamedColumn, Names};
@@ -89,66 +90,159 @@ pub(crate) fn find(run: &Run, name: &str, need: Need) -> Result<Mapped, Refusal>
 pub(super) struct Begun<'q> {
     pub(super) source: Source,
     pub(super) mapping: Option<Mapping>,
-    /// Whether it keeps rows of the left side, and its conditions; `None` = it is the first.
-    pub(super) join: Option<(bool, Option<&'q ast::Expr>, Vec<String>)>,
+    /// `None` = it is the first.
+    pub(super) join: Option<How<'q>>,
 }
+
+/// Plans a SELECT in the place of a table.
+pub(super) type Planner = fn(&Run, &ast::Query, &[String]) -> Result<Plan, Refusal>;
 
 /// The sources of FROM, and what can be named there.
 pub(super) fn sources<'q>(
     run: &Run,
     from: &'q [ast::TableWithJoins],
+    planner: Planner,
 ) -> Result<(Vec<Begun<'q>>, Names), Refusal> {
     let (mut sources, mut names) = (Vec::new(), Names::default());
+    let add = |relation, join, sources: &mut _, names: &mut _| {
+        add(run, (relation, planner), join, sources, names)
+    };
     for part in from {
-        let join = (!sources.is_empty()).then(|| (false, None, Vec::new()));
-        add(run, &part.relation, join, &mut sources, &mut names)?;
-        for join in &part.joins {
-            let (keeps_left, constraint) = match &join.join_operator {
-                JoinOperator::Join(how)
-                | JoinOperator::Inner(how)
-                | JoinOperator::CrossJoin(how)
-                | JoinOperator::StraightJoin(how) => (false, how),
-                JoinOperator::Left(how) | JoinOperator::LeftOuter(how) => (true, how),
-                JoinOperator::Right(_) | JoinOperator::RightOuter(_) => {
-                    return Refusal::unsupported(
-                        "RIGHT JOIN: it is a LEFT JOIN the other way round",
-                    );
-                }
-                _ => return Refusal::unsupported("this kind of JOIN"),
-            };
-            let (on, using) = match constraint {
-                JoinConstraint::On(on) => (Some(on), Vec::new()),
-                JoinConstraint::Using(columns) => (
-                    None,
-                    columns.iter().map(last_name).collect::<Result<_, _>>()?,
-                ),
-                JoinConstraint::None if !keeps_left => (None, Vec::new()),
-                JoinConstraint::None => return Refusal::invalid("a LEFT JOIN has a condition"),
-                JoinConstraint::Natural | JoinConstraint::UsingAlias(..) => {
-                    return Refusal::unsupported("NATURAL JOIN");
-                }
-            };
-            let how = Some((keeps_left, on, using));
-            add(run, &join.relation, how, &mut sources, &mut names)?;
+        let mut joins = &part.joins[..];
+        match joins {
+            // `a RIGHT JOIN b` is `b LEFT JOIN a`; `*` has the columns of a first.
+            [right, rest @ ..] if sources.is_empty() && is_right(right) => {
+                add(&right.relation, None, &mut sources, &mut names)?;
+                let first = names.0.len();
+                let how = Some(how(right)?);
+                add(&part.relation, how, &mut sources, &mut names)?;
+                names.turn(first);
+                joins = rest;
+            }
+            _ => {
+                let join = (!sources.is_empty()).then(|| (false, None, Vec::new()));
+                add(&part.relation, join, &mut sources, &mut names)?;
+            }
+        }
+        for join in joins {
+            if is_right(join) {
+                return Refusal::unsupported(
+                    "RIGHT JOIN of more than the first two tables: put the table first, with LEFT JOIN",
+                );
+            }
+            let how = Some(how(join)?);
+            add(&join.relation, how, &mut sources, &mut names)?;
         }
     }
     Ok((sources, names))
 }
 
+/// Whether rows of the side that is kept without a match stay, and the conditions.
+type How<'q> = (bool, Option<&'q ast::Expr>, Vec<String>);
+
+fn is_right(join: &ast::Join) -> bool {
+    matches!(
+        join.join_operator,
+        JoinOperator::Right(_) | JoinOperator::RightOuter(_)
+    )
+}
+
+fn how(join: &ast::Join) -> Result<How<'_>, Refusal> {
+    let (keeps, constraint) = match &join.join_operator {
+        JoinOperator::Join(how)
+        | JoinOperator::Inner(how)
+        | JoinOperator::CrossJoin(how)
+        | JoinOperator::StraightJoin(how) => (false, how),
+        JoinOperator::Left(how)
+        | JoinOperator::LeftOuter(how)
+        | JoinOperator::Right(how)
+        | JoinOperator::RightOuter(how) => (true, how),
+        _ => return Refusal::unsupported("this kind of JOIN"),
+    };
+    let (on, using) = match constraint {
+        JoinConstraint::On(on) => (Some(on), Vec::new()),
+        JoinConstraint::Using(columns) => (
+            None,
+            columns.iter().map(last_name).collect::<Result<_, _>>()?,
+        ),
+        JoinConstraint::None if !keeps => (None, Vec::new()),
+        JoinConstraint::None => {
+            return Refusal::invalid("a LEFT JOIN and a RIGHT JOIN have a condition");
+        }
+        JoinConstraint::Natural | JoinConstraint::UsingAlias(..) => {
+            return Refusal::unsupported("NATURAL JOIN");
+        }
+    };
+    Ok((keeps, on, using))
+}
+
+/// What stands in the place of a table.
+struct Found {
+    name: String,
+    table: Option<Arc<Table>>,
+    mapping: Option<Mapping>,
+    columns: Vec<MappedColumn>,
+    kinds: Vec<ColumnKind>,
+    access: Access,
+}
+
+impl Found {
+    fn new(run: &Run, relation: &TableFactor, planner: Planner) -> Result<Found, Refusal> {
+        if let TableFactor::Derived {
+            lateral: false,
+            subquery,
+            alias,
+            sample: None,
+        } = relation
+        {
+            let alias = alias.as_ref().filter(|alias| has_no_columns(alias));
+            let Some(alias) = alias else {
+                return Refusal::invalid(
+                    "a SELECT in the place of a table has an alias, without names of columns",
+                );
+            };
+            let plan = planner(run, subquery, &[])?;
+            let columns = plan.columns.iter().map(|column| MappedColumn {
+                name: column.name.clone(),
+                kind: ColumnType::String,
+                is_not_null: false,
+            });
+            return Ok(Found {
+                name: alias.name.value.clone(),
+                table: None,
+                mapping: None,
+                columns: columns.collect(),
+                kinds: plan.columns.iter().map(|column| column.kind).collect(),
+                access: Access::Select(Box::new(plan)),
+            });
+        }
+        let (name, alias) = table(relation)?;
+        let name = last_name(name)?;
+        let mapped = find(run, &name, Need::Read)?;
+        let kinds = mapped.columns.iter().map(|column| column.kind.into());
+        Ok(Found {
+            kinds: kinds.collect(),
+            name: alias.map_or(name, |alias| alias.name.value.clone()),
+            table: Some(mapped.table),
+            mapping: mapped.mapping,
+            columns: mapped.columns,
+            access: Access::Keys(Vec::new()),
+        })
+    }
+}
+
 fn add<'q>(
     run: &Run,
-    relation: &TableFactor,
-    join: Option<(bool, Option<&'q ast::Expr>, Vec<String>)>,
+    (relation, planner): (&TableFactor, Planner),
+    join: Option<How<'q>>,
     sources: &mut Vec<Begun<'q>>,
     names: &mut Names,
 ) -> Result<(), Refusal> {
-    let (name, alias) = table(relation)?;
     if sources.len() >= TABLES_MAX {
         return Refusal::invalid(format!("a statement has at most {TABLES_MAX} tables"));
     }
-    let name = last_name(name)?;
-    let mapped = find(run, &name, Need::Read)?;
-    let alias = alias.map_or(&name, |alias| &alias.name.value);
+    let found = Found::new(run, relation, planner)?;
+    let alias = &found.name;
     if names
         .0
         .iter()
@@ -157,27 +251,33 @@ fn add<'q>(
         return Refusal::invalid(format!("Not unique table/alias: '{alias}'"));
     }
     let first = names.0.len();
+    let columns = found.columns.iter().zip(&found.kinds).enumerate();
     names
         .0
-        .extend(mapped.columns.iter().map(|column| NamedColumn {
+        .extend(columns.map(|(at, (column, kind))| NamedColumn {
             table: alias.clone(),
             name: column.name.clone(),
-            kind: column.kind.into(),
+            kind: *kind,
+            place: first + at,
         }));
     sources.push(Begun {
         source: Source {
-            needed: vec![false; mapped.columns.len()],
-            table: mapped.table,
-            columns: mapped.columns,
+            needed: vec![false; found.columns.len()],
+            table: found.table,
+            columns: found.columns,
             first,
-            access: Access::Keys(Vec::new()),
+            access: found.access,
             filter: Vec::new(),
             join: None,
         },
-        mapping: mapped.mapping,
+        mapping: found.mapping,
         join,
     });
     Ok(())
+}
+
+fn has_no_columns(alias: &ast::TableAlias) -> bool {
+    alias.columns.is_empty() && alias.at.is_none()
 }
 
 /// The name of a table and its alias, if there is nothing else that would be passed over.
@@ -200,7 +300,6 @@ pub(crate) fn table(
     else {
         return Refusal::unsupported("anything but a table in the place of one");
     };
-    let has_columns = |alias: &ast::TableAlias| !alias.columns.is_empty() || alias.at.is_some();
     let odd = [
         (args.is_some(), "a table with arguments"),
         (!with_hints.is_empty(), "WITH (..) of a table"),
@@ -212,7 +311,7 @@ pub(crate) fn table(
         (!index_directives.is_empty(), "USE, FORCE and IGNORE INDEX"),
         (inheritance.is_some(), "ONLY of a table"),
         (
-            alias.as_ref().is_some_and(has_columns),
+            !alias.as_ref().is_none_or(has_no_columns),
             "names of columns behind an alias",
         ),
     ];

@@ -3,10 +3,13 @@
 //! Owns: searching page by page. Promises: the first page says whether the index has everything; without that no row is
 //! given. Must not: choose the index; `plan/index.rs` does.
 
+use std::sync::Arc;
 use std::vec;
 
 use tideline_model::FoundRow;
 use tideline_model::search::{Aggregates, Columns, Highlight, Search, Sort, Sorter, Total};
+use tideline_search::Searches;
+use tideline_table::Table;
 
 use super::Rows;
 use super::scan::{bytes_of, consumed_of, row_of};
@@ -22,13 +25,18 @@ const PAGE_OF_TABLE: usize = 100;
 /// The rows of a source in the order of their keys; `None` = the index has not everything, and another way will do.
 pub(super) fn rows<'r>(
     run: &'r Run,
-    source: &'r Source,
+    (source, table): (&'r Source, &'r Arc<Table>),
     by: &'r ByIndex,
     is_backward: bool,
 ) -> Result<Option<Rows<'r>>, Refusal> {
+    let Some(searches) = filled(run, by)? else {
+        return Ok(None);
+    };
     let mut pages = Pages {
         run,
+        searches,
         source,
+        table,
         by,
         token: None,
         is_backward,
@@ -47,18 +55,19 @@ pub(super) fn rows<'r>(
 }
 
 /// How many rows match; `None` as above.
-pub(super) fn count(run: &Run, source: &Source, by: &ByIndex) -> Result<Option<u64>, Refusal> {
+pub(super) fn count(run: &Run, table: &Arc<Table>, by: &ByIndex) -> Result<Option<u64>, Refusal> {
+    let Some(searches) = filled(run, by)? else {
+        return Ok(None);
+    };
     let search = Search {
         limit: 0,
         total: Total::All,
         columns: Columns::None,
         ..search(run, by)
     };
-    let hits = run
-        .searches
-        .search::<Vec<FoundRow>>(&source.table, &by.name, search);
+    let hits = searches.search::<Vec<FoundRow>>(table, &by.name, search);
     let hits = run.wait(hits)?;
-    let of = (source.table.name.as_str(), Some(by.name.as_str()));
+    let of = (table.name.as_str(), Some(by.name.as_str()));
     run.count(of, (0, 0), consumed_of(0))?;
     match (hits.is_all, by.is_needed) {
         (true, _) => Ok(hits.total),
@@ -88,9 +97,19 @@ fn search(run: &Run, by: &ByIndex) -> Search {
     }
 }
 
+/// The indexes, if somebody fills them; without them another way has to do.
+fn filled<'r>(run: &'r Run, by: &ByIndex) -> Result<Option<&'r Searches>, Refusal> {
+    match &run.searches {
+        None if by.is_needed => Refusal::unsupported("search indexes, which only a server fills"),
+        searches => Ok(searches.as_ref()),
+    }
+}
+
 struct Pages<'r> {
     run: &'r Run,
+    searches: &'r Searches,
     source: &'r Source,
+    table: &'r Arc<Table>,
     by: &'r ByIndex,
     token: Option<Vec<u8>>,
     is_backward: bool,
@@ -103,7 +122,7 @@ impl Pages<'_> {
         loop {
             self.run.step()?;
             if let Some(row) = self.page.next() {
-                return Ok(Some(row_of(self.source, row)));
+                return Ok(Some(row_of(self.source, self.table, row)));
             }
             if self.is_last {
                 return Ok(None);
@@ -135,16 +154,13 @@ impl Pages<'_> {
             columns: Columns::These(names.into_iter().map(ToOwned::to_owned).collect()),
             ..search(self.run, self.by)
         };
-        let (table, index) = (&self.source.table, self.by.name.as_str());
-        let hits = self
-            .run
-            .searches
-            .search::<Vec<FoundRow>>(table, index, search);
+        let (table, index) = (self.table, self.by.name.as_str());
+        let hits = self.searches.search::<Vec<FoundRow>>(table, index, search);
         let hits = self.run.wait(hits)?;
         self.is_last = hits.next.is_none();
         self.token = hits.next;
         let rows: Vec<FoundRow> = hits.rows.into_iter().flat_map(|(rows, _)| rows).collect();
-        let bytes = rows.iter().map(|row| bytes_of(self.source, row)).sum();
+        let bytes = rows.iter().map(|row| bytes_of(table, row)).sum();
         let of = (table.name.as_str(), Some(index));
         self.run
             .count(of, (rows.len() as u64, bytes), consumed_of(bytes))?;

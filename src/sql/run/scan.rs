@@ -4,12 +4,14 @@
 //! first ones are small where few rows may do. Must not: choose the ranges; `plan/keys.rs` does.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::vec;
 
 use tideline_model::{
     Consumed, Direction, FoundRow, GetRange, KeyValue, PrimaryKey, Selection, ValueRef, key_size,
     limits::COLUMNS_MAX, units,
 };
+use tideline_table::Table;
 
 use super::Rows;
 use crate::answer::Datum;
@@ -23,7 +25,7 @@ const FIRST_PAGE: usize = 64;
 /// The rows of a source, in the order of its keys, each with so many empty slots before its own.
 pub(super) fn rows<'r>(
     run: &'r Run,
-    source: &'r Source,
+    (source, table): (&'r Source, &'r Arc<Table>),
     reaches: &[Reach],
     is_backward: bool,
     ends_early: bool,
@@ -35,7 +37,8 @@ pub(super) fn rows<'r>(
     let mut scan = Scan {
         run,
         source,
-        selection: selection(source)?,
+        table,
+        selection: selection(source, table)?,
         reaches,
         from: None,
         is_backward,
@@ -50,6 +53,7 @@ pub(super) fn rows<'r>(
 struct Scan<'r> {
     run: &'r Run,
     source: &'r Source,
+    table: &'r Arc<Table>,
     selection: Selection,
     reaches: VecDeque<Reach>,
     /// Where the next page of the first range begins.
@@ -64,12 +68,12 @@ impl Scan<'_> {
         loop {
             self.run.step()?;
             if let Some(row) = self.page.next() {
-                return Ok(Some(row_of(self.source, row)));
+                return Ok(Some(row_of(self.source, self.table, row)));
             }
             let Some(reach) = self.reaches.front() else {
                 return Ok(None);
             };
-            let table = &self.source.table;
+            let table = self.table;
             let named = |key: &[KeyValue]| -> PrimaryKey {
                 let names = table.primary_key.iter().map(|column| column.name.clone());
                 names.zip(key.iter().cloned()).collect()
@@ -107,8 +111,8 @@ impl Scan<'_> {
             if self.from.is_none() {
                 self.reaches.pop_front();
             }
-            let bytes = rows.iter().map(|row| bytes_of(self.source, row)).sum();
-            let of = (self.source.table.name.as_str(), None);
+            let bytes = rows.iter().map(|row| bytes_of(self.table, row)).sum();
+            let of = (self.table.name.as_str(), None);
             self.run.count(of, (rows.len() as u64, bytes), consumed)?;
             self.page = rows.into_iter();
         }
@@ -116,7 +120,7 @@ impl Scan<'_> {
 }
 
 /// The columns of a source that a statement looks at.
-pub(super) fn selection(source: &Source) -> Result<Selection, Refusal> {
+fn selection(source: &Source, table: &Table) -> Result<Selection, Refusal> {
     let newest = Selection::newest(Some(1))?;
     let names = source.needed_names();
     // Some column of the key makes every row qualify.
@@ -124,21 +128,21 @@ pub(super) fn selection(source: &Source) -> Result<Selection, Refusal> {
         true => Ok(newest),
         false => {
             let mut names: Vec<String> = names.into_iter().map(ToOwned::to_owned).collect();
-            names.push(source.table.primary_key[0].name.clone());
+            names.push(table.primary_key[0].name.clone());
             Ok(newest.of(names)?)
         }
     }
 }
 
 /// A row as a statement sees it.
-pub(super) fn row_of(source: &Source, found: FoundRow) -> Vec<Datum> {
+pub(super) fn row_of(source: &Source, table: &Table, found: FoundRow) -> Vec<Datum> {
     let mut row = vec![Datum::Null; source.first + source.columns.len()];
     let (mut key, mut cells) = (found.key, found.cells);
     for (at, column) in source.columns.iter().enumerate() {
         if !source.needed[at] {
             continue;
         }
-        let mut of_key = source.table.primary_key.iter();
+        let mut of_key = table.primary_key.iter();
         let value = match of_key.position(|key| key.name == column.name) {
             Some(place) => {
                 let value = key
@@ -159,11 +163,11 @@ pub(super) fn row_of(source: &Source, found: FoundRow) -> Vec<Datum> {
     row
 }
 
-pub(super) fn bytes_of(source: &Source, row: &FoundRow) -> u64 {
-    let version = source.table.options.version_bytes();
+pub(super) fn bytes_of(table: &Table, row: &FoundRow) -> u64 {
+    let version = table.options.version_bytes();
     let cells = row.cells.iter();
     let cells = cells.map(|cell| cell.name.len() + version + ValueRef::from(&cell.value).size());
-    (key_size(&source.table.primary_key, &row.key) + cells.sum::<usize>()) as u64
+    (key_size(&table.primary_key, &row.key) + cells.sum::<usize>()) as u64
 }
 
 /// The units of a page that an index led to.

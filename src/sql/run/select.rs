@@ -6,6 +6,8 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
+use tideline_model::Error;
+
 use super::join::all_hold;
 use super::{Executor, Rows, group, index, join, scan};
 use crate::answer::Datum;
@@ -41,7 +43,7 @@ fn counted(plan: &Plan, run: &Run) -> Result<Option<u64>, Refusal> {
     let ([source], Some(groups)) = (&plan.sources[..], &plan.groups) else {
         return Ok(None);
     };
-    let Access::Index(by) = &source.access else {
+    let (Access::Index(by), Some(table)) = (&source.access, &source.table) else {
         return Ok(None);
     };
     let is_all_rows = |aggregate: &crate::expr::aggregate::Aggregate| {
@@ -53,9 +55,9 @@ fn counted(plan: &Plan, run: &Run) -> Result<Option<u64>, Refusal> {
             .iter()
             .all(|(aggregate, _)| is_all_rows(aggregate));
     // What of a virtual table the caller may not see is in the index too.
-    let counts = counts && !source.table.is_virtual();
+    let counts = counts && !table.is_virtual();
     match counts && by.is_exact && plan.filter.is_empty() && plan.having.is_empty() {
-        true => index::count(run, source, by),
+        true => index::count(run, table, by),
         false => Ok(None),
     }
 }
@@ -85,15 +87,33 @@ fn read<'r>(
     is_backward: bool,
     ends_early: bool,
 ) -> Result<Rows<'r>, Refusal> {
-    let all = [Reach::all(&source.table)];
-    let found = match &source.access {
-        Access::Keys(reaches) => scan::rows(run, source, reaches, is_backward, ends_early)?,
-        Access::Index(by) => match index::rows(run, source, by, is_backward)? {
-            Some(rows) => rows,
-            None => scan::rows(run, source, &all, is_backward, ends_early)?,
-        },
+    let found = match (&source.access, &source.table) {
+        (Access::Select(plan), _) => answered(plan, run, source.first)?,
+        (_, None) => return Err(Refusal::Table(Error::Internal)),
+        (Access::Keys(reaches), Some(table)) => {
+            scan::rows(run, (source, table), reaches, is_backward, ends_early)?
+        }
+        (Access::Index(by), Some(table)) => {
+            match index::rows(run, (source, table), by, is_backward)? {
+                Some(rows) => rows,
+                None => {
+                    let all = [Reach::all(table)];
+                    scan::rows(run, (source, table), &all, is_backward, ends_early)?
+                }
+            }
+        }
     };
     Ok(filtered(run, found, &source.filter))
+}
+
+/// The rows that a SELECT in the place of a table answers, each with so many empty slots before its own.
+fn answered<'r>(plan: &Plan, run: &'r Run, first: usize) -> Result<Rows<'r>, Refusal> {
+    let rows = Own.rows(plan, run)?.into_iter();
+    Ok(Box::new(rows.map(move |own| {
+        let mut row = vec![Datum::Null; first];
+        row.extend(own);
+        Ok(row)
+    })))
 }
 
 fn filtered<'r>(run: &'r Run, mut rows: Rows<'r>, conditions: &'r [Expr]) -> Rows<'r> {

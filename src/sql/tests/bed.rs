@@ -58,7 +58,7 @@ impl Bed {
         let tables = Tables::open(partitions.clone(), catalog, Vec::new(), clock).unwrap();
         let tasks = TaskTracker::new();
         let searches = Searches::start(folder, &tables, Options::default(), &tasks);
-        let sql = Sql::new(tables.clone(), searches.clone());
+        let sql = Sql::new(tables.clone(), Some(searches.clone()));
         Bed {
             partitions,
             tables,

@@ -5,7 +5,8 @@
 use std::time::{Duration, Instant};
 
 use tideline_model::ColumnType::{Double, Integer, String as Text};
-use tideline_model::search::{FieldType, SearchSchema};
+use tideline_model::Error;
+use tideline_model::search::{FieldType, InvalidSearch, SearchSchema};
 
 use super::bed::Bed;
 use super::statements::{field, filled};
@@ -284,5 +285,84 @@ async fn a_name_means_one_table() {
     bed.refused(&make("buys")).await;
     bed.run("drop mapping table other").await.unwrap();
     bed.try_create("other").await.unwrap();
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_limit_of_a_statement_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed::open(folder.path());
+    filled(&bed).await;
+    let tables = |count: usize| {
+        let tables = (0..count).map(|at| format!("buys b{at}"));
+        format!(
+            "select count(*) from {} where b0.id = 1",
+            tables.collect::<Vec<_>>().join(", ")
+        )
+    };
+    let columns = |count: usize| format!("select {}", vec!["1"; count].join(", "));
+    let like = |bytes: usize| format!("select 'a' like '{}'", "a".repeat(bytes));
+    let rows = |count: usize| {
+        let rows = (0..count).map(|at| format!("({at}, 1, 'x')"));
+        let rows = rows.collect::<Vec<_>>().join(", ");
+        format!("insert into people (n, size, town) values {rows}")
+    };
+    for (at, beyond, text) in [
+        (tables(8), tables(9), "at most 8 tables"),
+        (columns(1_024), columns(1_025), "at most 1024 columns"),
+        (like(1_024), like(1_025), "at most 1024 bytes"),
+        (rows(200), rows(201), "1 to 200 rows"),
+        (
+            format!("select length({})", large(4)),
+            format!("select length({})", large(5)),
+            "at most 4194304 bytes",
+        ),
+    ] {
+        let done = bed.run(&at).await;
+        assert!(done.is_ok(), "{text}: {:?}", done.err());
+        let refused = bed.refused(&beyond).await.to_string();
+        assert!(refused.contains(text), "{refused} has not {text}");
+    }
+    // Columns of a mapping, mappings and search indexes of one table.
+    let columns = (2..980).map(|at| format!("c{at} bigint"));
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    let mapping = format!(
+        "create table people (town varchar(1024), n bigint, {columns}, primary key (town, n))"
+    );
+    bed.run(&mapping).await.unwrap();
+    for at in 980..1_024 {
+        let text = format!("alter table people add c{at} bigint");
+        bed.run(&text).await.unwrap();
+    }
+    let refused = bed.refused("alter table people add c1024 bigint").await;
+    assert!(refused.to_string().contains("1 to 1024 columns"));
+    let schema = || {
+        let fields = vec![field("name", FieldType::Keyword)];
+        let schema = SearchSchema {
+            fields,
+            ..SearchSchema::default()
+        };
+        schema.checked().unwrap()
+    };
+    for at in 0..17 {
+        let made = bed
+            .tables
+            .create_search_index("people", format!("i{at}"), schema(), -1);
+        let made = made.await;
+        let is_so = matches!(made, Err(Error::Search(InvalidSearch::IndexQuota(16))));
+        assert_eq!(is_so, at == 16, "{made:?}");
+    }
+    // It has one of its own.
+    for at in 1..17 {
+        let text = format!(
+            "create table m{at} (town varchar(1024), n bigint, primary key (town, n)) engine='searchindex', engine_attribute='{{\"index_name\":\"i1\",\"table_name\":\"people\"}}'"
+        );
+        let done = bed.run(&text).await;
+        let refused = done.map_err(|refusal| refusal.to_string()).err();
+        match at < 16 {
+            true => assert_eq!(refused, None),
+            false => assert!(refused.unwrap().contains("at most 16 mapping tables")),
+        }
+    }
     bed.close().await;
 }

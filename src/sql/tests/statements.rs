@@ -9,7 +9,7 @@ use tideline_model::search::{Analyzer, Field, FieldType, SearchSchema};
 use tideline_table::Table;
 
 use super::bed::Bed;
-use crate::{ColumnKind, Door, Need, Refusal};
+use crate::{ColumnKind, Door, Need, Open, Refusal, Sql};
 
 /// A table of people and one of what they bought.
 pub(super) async fn filled(bed: &Bed) {
@@ -150,6 +150,30 @@ async fn statements_answer() {
         (
             "select p.name, b.what from people p join buys b on p.n = b.who where p.town = 'a'",
             "Ann,apple;Ann,pear",
+        ),
+        (
+            "select x.town, m + 1 from (select town, count(*) as m, max(n) from people group by town order by m desc limit 2) as x where m > 1 or town = 'b' order by 1",
+            "a,4;b,2",
+        ),
+        (
+            "select b.what, x.name, x.`max(n)` from buys b left join (select name, n, max(n) from people where n < 3 group by name, n) x on x.n = b.id + 1 order by b.id",
+            "apple,Bob,2;pear,NULL,NULL;plum,NULL,NULL",
+        ),
+        (
+            "select datediff(d, '2026-01-01'), x.d from (select date('2026-01-31') as d) x",
+            "30,2026-01-31",
+        ),
+        (
+            "select distinctrow who from (select * from (select * from buys where id < 3) y) x",
+            "1",
+        ),
+        (
+            "select * from buys c right join buys b on b.id = c.id + 1 and c.who = 1 where b.id > 1 order by b.id",
+            "1,1,apple,2,1,pear;2,1,pear,3,9,plum",
+        ),
+        (
+            "select c.what, b.id, p.town from buys c right join buys b on b.id = c.id - 1 and c.id > 2 left join people p on p.n = b.id and p.name = 'Bob'",
+            "NULL,1,NULL;plum,2,a;NULL,3,NULL",
         ),
         (
             "select b.id, p.name from buys b left join people p on p.n = b.who and p.town = 'b' order by b.id",
@@ -373,6 +397,18 @@ async fn an_index_leads_to_rows() {
         assert_eq!(bed.shown(statement).await, expected, "{statement}");
         let answer = bed.run(statement).await.unwrap();
         assert_eq!(answer.scanned[0].index.is_some(), by_index, "{statement}");
+        // Where nobody fills indexes, rows are found without them, or not at all.
+        let alone = Sql::new(bed.tables.clone(), None);
+        let found = alone.run(Arc::new(Open), statement, None).await;
+        if statement.contains("text_") || statement.contains("array_") {
+            let refused = found.unwrap_err();
+            let is_so = matches!(&refused, Refusal::Unsupported(why) if why.contains("server"));
+            assert!(is_so, "{statement}: {refused:?}");
+        } else {
+            let found = found.unwrap();
+            assert_eq!(found.rows, answer.rows, "{statement}");
+            assert_eq!(found.scanned[0].index, None, "{statement}");
+        }
     }
     bed.refused("select town from people where text_match(tags, 'x')")
         .await;
@@ -445,8 +481,14 @@ async fn what_cannot_be_done_is_refused_by_its_name() {
         "with x as (select 1) select * from x",
         "select (select 1)",
         "select n from people where n in (select 1)",
+        "select n from people where exists (select 1)",
+        "select * from (select * from people union select * from people) x",
+        "select * from people p, lateral (select p.n) x",
         "select sum(n) over () from people",
-        "select n from people right join buys on 1 = 1",
+        "select 1 from people p join buys b on 1 = 1 right join buys c on 1 = 1",
+        "select 1 from people p, buys b right join buys c on 1 = 1",
+        "select 1 from people natural join buys",
+        "select 1 from people p full outer join buys b on 1 = 1",
         "select nofunction(1)",
         "truncate table people",
         "select n from people for update",
@@ -465,6 +507,10 @@ async fn what_cannot_be_done_is_refused_by_its_name() {
         "select count(count(n)) from people",
         "select n from people where count(*) > 1",
         "select n from people p join people q on p.n = q.n",
+        "select * from (select 1)",
+        "select n from (select name from people) x",
+        "select 1 from people p join (select p.n) x on true",
+        "select n from (select n, n from people) x",
         "select 9223372036854775807 + 1",
         "select lower()",
         "select n from people limit n",

@@ -5,6 +5,7 @@
 
 mod dialects;
 mod disk;
+mod sql;
 mod tablestore;
 mod texts;
 
@@ -27,10 +28,15 @@ const ROOMS: &[(&str, (usize, usize))] = &[
     ("directory_toml", (80, 64 << 10)),
     // The tables of kept pages.
     ("image_file", (10, 2 << 20)),
-    // What was written, and so bounded there: a column of one byte is a value of 40, a cell of three bytes one of 64,
-    // or a name and a value; lists that grow have twice that.
     // What the engine keeps of each value of an object, of two bytes, and what JSON is read into.
     ("search_objects", (400, 256 << 10)),
+    // A word of one letter is a text and a place, in a list that grows.
+    ("search_words", (80, 64 << 10)),
+    // What one search, and one statement with what it answers, may hold whatever they ask for.
+    ("search_query", (64, 80 << 20)),
+    ("sql_statement", (64, 96 << 20)),
+    // What was written, and so bounded there: a column of one byte is a value of 40, a cell of three bytes one of 64,
+    // or a name and a value; lists that grow have twice that.
     ("people_rows", (100, 64 << 10)),
     ("table_key", (100, 64 << 10)),
     // Pieces of a byte each, which there are only here.
@@ -77,6 +83,7 @@ pub(crate) fn all() -> Vec<Target> {
     let own = [
         disk::TARGETS,
         dialects::TARGETS,
+        sql::TARGETS,
         tablestore::TARGETS,
         texts::TARGETS,
     ];

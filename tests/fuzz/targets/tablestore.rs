@@ -15,6 +15,7 @@ use tideline_wire::tablestore::{Operation, Request, proto};
 pub(crate) const TARGETS: &[Decoder] = &[
     ("tablestore_request", request),
     ("tablestore_filter", filter),
+    ("search_query", search),
     ("plainbuffer", rows),
     ("tablestore_signature", signature),
 ];
@@ -65,6 +66,21 @@ fn filter(input: &[u8]) {
     };
     if let Some(Filter::Rows(filter)) = &read.selection.filter {
         let _ = (filter.passes(&row), filter.effort(&row), filter.is_costly());
+    }
+}
+
+/// A SearchQuery, which is then looked for.
+fn search(input: &[u8]) {
+    tideline_search::fuzz::search(None);
+    let asked = proto::SearchRequest {
+        table_name: Some("t".into()),
+        index_name: Some("i".into()),
+        search_query: Some(Bytes::copy_from_slice(input)),
+        ..proto::SearchRequest::default()
+    };
+    let body = Bytes::from(asked.encode_to_vec());
+    if let Ok(Request::Search(asked)) = Request::decode(Operation::Search, body) {
+        tideline_search::fuzz::search(Some(asked.search));
     }
 }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::super::shape::size;
-use super::super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Outcome, Shared, Work};
+use super::super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Shared, Work};
 use super::table::refusal;
 use crate::tablestore::{Opening, run_sql};
 use tideline_model::{Value, json_text_bytes};
@@ -21,7 +21,7 @@ pub(in super::super) fn query(shared: &Arc<Shared>, caller: &Caller, query: Quer
     let (shared, claim) = (Arc::clone(shared), caller.asker.claim().cloned());
     let work = async move {
         let answer = run_sql(&shared, (&claim, holder), &query.statement).await;
-        shown(&shared.options.limits, answer.map_err(refused)?)
+        told(&shared.options.limits, answer).map(Reply::SqlQuery)
     };
     match is_read {
         true => Work::Read(Box::pin(work)),
@@ -29,8 +29,12 @@ pub(in super::super) fn query(shared: &Arc<Shared>, caller: &Caller, query: Quer
     }
 }
 
-/// An answer in the protocol's form, as much of it as there is room for.
-fn shown(limits: &Limits, answer: sql::Answer) -> Outcome {
+/// What came of a statement, in the protocol's form: as many rows as there is room for.
+///
+/// # Errors
+/// The statement was refused, or the names of its columns have no room.
+pub fn told(limits: &Limits, answer: Result<sql::Answer, Refusal>) -> Result<Answer, Failure> {
+    let answer = answer.map_err(refused)?;
     let columns: Vec<_> = answer.columns.into_iter().map(column).collect();
     let names = columns
         .iter()
@@ -55,12 +59,12 @@ fn shown(limits: &Limits, answer: sql::Answer) -> Outcome {
         answer.kind,
         StatementKind::Insert | StatementKind::Update | StatementKind::Delete
     );
-    Ok(Reply::SqlQuery(Answer {
+    Ok(Answer {
         columns,
         rows,
         affected: writes.then_some(answer.affected),
         cut,
-    }))
+    })
 }
 
 fn column(column: sql::Column) -> AnswerColumn {

@@ -6,4 +6,5 @@ mod filter;
 mod operation;
 mod plainbuffer;
 mod reply;
+mod search;
 mod signature;
