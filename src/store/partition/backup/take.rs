@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use super::super::cluster;
 use super::super::commit::flush_lag::FlushLag;
 use super::super::directory::inspection::Inspection;
 use super::super::directory::partition_folder;
@@ -77,7 +78,20 @@ impl Partitions {
         is_full: bool,
         progress: &Progress,
     ) -> Result<Backup, BackupError> {
-        let done = self.make_backup(to, server, is_full, progress);
+        let data = self.directory().path().to_owned();
+        let place = Place::open(to, &self.history().to_string(), &data)?;
+        self.back_up_in(&place, server, is_full, progress)
+    }
+
+    /// The same in an opened place.
+    pub(super) fn back_up_in(
+        &self,
+        place: &Place,
+        server: (&str, Option<&Passphrase>),
+        is_full: bool,
+        progress: &Progress,
+    ) -> Result<Backup, BackupError> {
+        let done = self.make_backup(place, server, is_full, progress);
         // Whatever failed because of it.
         match progress.is_cancelled() && done.is_err() {
             true => Err(BackupError::Cancelled),
@@ -87,14 +101,13 @@ impl Partitions {
 
     fn make_backup(
         &self,
-        to: &Path,
+        place: &Place,
         (server, passphrase): (&str, Option<&Passphrase>),
         is_full: bool,
         progress: &Progress,
     ) -> Result<Backup, BackupError> {
         let history = self.history().to_string();
         let data = self.directory().path().to_owned();
-        let place = Place::open(to, &history, &data)?;
         let _staying = loop {
             match self.stay() {
                 Some(staying) => break staying,
@@ -124,6 +137,9 @@ impl Partitions {
         for id in set.map.ids() {
             let partition = set.at(id).ok_or_else(|| gone(id))?;
             images.push((id, partition, taking.image(id, partition)?));
+            // Behind what the image covers, and not behind what the log will reach.
+            let folders = [&data, &partial.data()].map(|data| partition_folder(data, id));
+            cluster::copy_place(&folders[0], &folders[1])?;
         }
         // All at once, and only now: what was answered meanwhile is in the backup, too, and what one partition's
         // changes have led to in another is there with these changes, but for what passes in this moment.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::super::OpenError;
 
-pub(super) const LOCK: &str = "lock";
+pub(in super::super) const LOCK: &str = "lock";
 
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let name = path.join(LOCK);

@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 use super::OpenError;
 use super::commit::disk_reserve::RESERVE;
 use crate::log::{self, LocalStorage};
-use lock::{LOCK, lock, lock_to_look};
+pub(super) use lock::LOCK;
+use lock::{lock, lock_to_look};
 use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest, RESTORE_STAGING};
 use map::{Map, Origin};
 use network::refuse_network;
@@ -124,6 +125,13 @@ impl Directory {
             manifest,
             standing: Standing::Draft,
         })
+    }
+
+    /// Has a folder, which is made if it is not there, for oneself.
+    pub(super) fn alone(path: &Path) -> Result<File, OpenError> {
+        make(path)?;
+        refuse_network(path)?;
+        lock(path)
     }
 
     fn of(path: &Path, lock: Option<File>) -> Result<Directory, OpenError> {
