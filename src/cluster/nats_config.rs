@@ -64,8 +64,8 @@ pub struct NatsConfig {
     pub route: Login,
 }
 
-/// What a node may publish beside its cluster's frames and beats: requests that read, that make consumers, and that take
-/// old frames out of the stream.
+/// What a node may publish beside its cluster's frames and beats: requests that read, that make consumers, and that
+/// take old frames out of the stream.
 const NODE_REQUESTS: [&str; 6] = [
     "$JS.API.STREAM.INFO.*",
     "$JS.API.STREAM.PURGE.*",

@@ -202,8 +202,7 @@ impl Member {
     }
 
     fn config(&self) -> Config {
-        let config = self.config.read();
-        config.unwrap_or_else(PoisonError::into_inner).clone()
+        now(&self.config)
     }
 
     fn stand_by(&self, opened: Opened) -> Result<Now, StartError> {
@@ -221,6 +220,11 @@ impl Member {
     }
 }
 
+fn now(config: &RwLock<Config>) -> Config {
+    let config = config.read();
+    config.unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// What a node serves while it does not own the log.
 fn standby(
     current: &Arc<RwLock<Config>>,
@@ -228,8 +232,7 @@ fn standby(
     (cluster, observe): (Arc<dyn Cluster>, Arc<dyn Fn() + Send + Sync>),
     partitions: Option<&Partitions>,
 ) -> Result<Standby, StartError> {
-    let config = current.read().unwrap_or_else(PoisonError::into_inner);
-    let config = config.clone();
+    let config = now(current);
     let Ground {
         listener: _,
         certificate,
@@ -255,8 +258,7 @@ fn standby(
     let options = options.map_err(|error| StartError::Setting(error.0))?;
     let newest = Arc::clone(current);
     let access: AccessNow = Arc::new(move || {
-        let config = newest.read().unwrap_or_else(PoisonError::into_inner);
-        let config = config.clone();
+        let config = now(&newest);
         let (partitions, clock, metrics) =
             (partitions.clone(), Arc::clone(&clock), Arc::clone(&metrics));
         Box::pin(async move {

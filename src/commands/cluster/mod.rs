@@ -42,9 +42,9 @@ pub enum ClusterCommand {
     TakeOver(TakeOverArgs),
     /// Make the log's stream again after NATS has lost it, behind what a node's data directory has
     ///
-    /// For when the nodes have stopped and name this command. Stop them all, delete what there may be of the stream, and
-    /// name the data directories of all nodes. Clients go on with their epochs if one of them has surely all that was
-    /// acknowledged; else they hear that the history is another one.
+    /// For when the nodes have stopped and name this command. Stop them all, delete what there may be of the stream,
+    /// and name the data directories of all nodes. Clients go on with their epochs if one of them has surely all that
+    /// was acknowledged; else they hear that the history is another one.
     Rebuild(RebuildArgs),
 }
 

@@ -1,9 +1,9 @@
 //! `tideline cluster rebuild`: the stream of a log that NATS has lost, made again behind what a node's mirror has.
 //!
-//! Owns: which directory is taken, and whether clients go on with their epochs. Promises: a stream that is there is left
-//! as it is, and refused; unless every node's directory was looked at, and one has all that the last owner acknowledged,
-//! the directory gets a new history, by which clients hear that something may be missing. Must not: be done while a
-//! node runs.
+//! Owns: which directory is taken, and whether clients go on with their epochs. Promises: a stream that is there is
+//! left as it is, and refused; unless every node's directory was looked at, and one has all that the last owner
+//! acknowledged, the directory gets a new history, by which clients hear that something may be missing. Must not: be
+//! done while a node runs.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

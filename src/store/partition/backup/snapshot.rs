@@ -16,7 +16,7 @@ use tideline_cluster::Frame;
 use super::super::cluster;
 use super::super::directory::manifest::{MANIFEST, RESTORE_STAGING, sync};
 use super::super::directory::seal::Seal;
-use super::super::directory::{Directory, LOCK, partition_folder};
+use super::super::directory::{LOCK, alone, partition_folder};
 use super::super::{OpenError, Partitions};
 use super::manifest::{MANIFEST as LIST, files_below, hex};
 use super::place::{Place, check_room, folder};
@@ -67,7 +67,7 @@ impl Partitions {
         remove(&to)?;
         let made = Made(to.clone());
         let place = Place::at(&to, &self.history().to_string())?;
-        let backup = self.back_up_in(&place, (server, None), true, progress)?;
+        let backup = self.make_backup(&place, (server, None), true, progress)?;
         Ok(Snapshot {
             path: backup.path,
             manifest: backup.manifest,
@@ -90,7 +90,7 @@ pub fn install(
         ));
     };
     let failed = |what, path: &Path, error| BackupError::io(what, path, error);
-    let _alone = Directory::alone(data)?;
+    let _alone = alone(data)?;
     let staging = data.join(RESTORE_STAGING);
     remove(&staging)?;
     folder(&staging).map_err(|error| failed("make", &staging, error))?;
@@ -125,7 +125,7 @@ pub fn clear_unfinished(data: &Path) -> Result<bool, BackupError> {
     if !is_there(&staging)? {
         return Ok(false);
     }
-    let _alone = Directory::alone(data)?;
+    let _alone = alone(data)?;
     let is_half = !is_there(&data.join(MANIFEST))?;
     if is_half {
         clear(data)?;

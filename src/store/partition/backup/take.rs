@@ -80,18 +80,7 @@ impl Partitions {
     ) -> Result<Backup, BackupError> {
         let data = self.directory().path().to_owned();
         let place = Place::open(to, &self.history().to_string(), &data)?;
-        self.back_up_in(&place, server, is_full, progress)
-    }
-
-    /// The same in an opened place.
-    pub(super) fn back_up_in(
-        &self,
-        place: &Place,
-        server: (&str, Option<&Passphrase>),
-        is_full: bool,
-        progress: &Progress,
-    ) -> Result<Backup, BackupError> {
-        let done = self.make_backup(place, server, is_full, progress);
+        let done = self.make_backup(&place, server, is_full, progress);
         // Whatever failed because of it.
         match progress.is_cancelled() && done.is_err() {
             true => Err(BackupError::Cancelled),
@@ -99,15 +88,18 @@ impl Partitions {
         }
     }
 
-    fn make_backup(
+    /// The same in an opened place.
+    pub(super) fn make_backup(
         &self,
         place: &Place,
         (server, passphrase): (&str, Option<&Passphrase>),
         is_full: bool,
         progress: &Progress,
     ) -> Result<Backup, BackupError> {
-        let history = self.history().to_string();
-        let data = self.directory().path().to_owned();
+        let (history, data) = (
+            self.history().to_string(),
+            self.directory().path().to_owned(),
+        );
         let _staying = loop {
             match self.stay() {
                 Some(staying) => break staying,
@@ -138,8 +130,10 @@ impl Partitions {
             let partition = set.at(id).ok_or_else(|| gone(id))?;
             images.push((id, partition, taking.image(id, partition)?));
             // Behind what the image covers, and not behind what the log will reach.
-            let folders = [&data, &partial.data()].map(|data| partition_folder(data, id));
-            cluster::copy_place(&folders[0], &folders[1])?;
+            cluster::copy_place(
+                &partition_folder(&data, id),
+                &partition_folder(&partial.data(), id),
+            )?;
         }
         // All at once, and only now: what was answered meanwhile is in the backup, too, and what one partition's
         // changes have led to in another is there with these changes, but for what passes in this moment.

@@ -23,6 +23,13 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     hold(path, file)
 }
 
+/// Has a folder, which is made if it is not there, for oneself.
+pub(in super::super) fn alone(path: &Path) -> Result<File, OpenError> {
+    super::make(path)?;
+    super::refuse_network(path)?;
+    lock(path)
+}
+
 /// For who only reads. `None`: there is no lock, so nobody has served this, a copy perhaps.
 pub(super) fn lock_to_look(path: &Path) -> Result<Option<File>, OpenError> {
     let name = path.join(LOCK);

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use super::OpenError;
 use super::commit::disk_reserve::RESERVE;
 use crate::log::{self, LocalStorage};
-pub(super) use lock::LOCK;
+pub(super) use lock::{LOCK, alone};
 use lock::{lock, lock_to_look};
 use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest, RESTORE_STAGING};
 use map::{Map, Origin};
@@ -125,13 +125,6 @@ impl Directory {
             manifest,
             standing: Standing::Draft,
         })
-    }
-
-    /// Has a folder, which is made if it is not there, for oneself.
-    pub(super) fn alone(path: &Path) -> Result<File, OpenError> {
-        make(path)?;
-        refuse_network(path)?;
-        lock(path)
     }
 
     fn of(path: &Path, lock: Option<File>) -> Result<Directory, OpenError> {
