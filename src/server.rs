@@ -8,6 +8,7 @@ mod judging;
 mod member;
 mod membership;
 mod served;
+mod snapshot;
 mod start_log;
 
 use std::fmt;

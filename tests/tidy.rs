@@ -43,13 +43,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "src/cluster/node",
         &[
-            "attach", "frame", "halt", "lease", "place", "plant", "settle", "watch",
+            "attach", "frame", "halt", "lease", "place", "plant", "settle", "trim", "watch",
         ],
     ),
     ("src/cluster/place", &["frame", "plant"]),
     ("src/cluster/plant", &[]),
     ("src/cluster/rebuild", &[]),
     ("src/cluster/settle", &["frame", "halt", "lease", "plant"]),
+    ("src/cluster/trim", &["lease", "plant"]),
     ("src/cluster/watch", &["lease", "place"]),
     ("src/cluster/whole", &["frame"]),
     ("src/jetstream/api", &[]),

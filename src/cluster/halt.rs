@@ -63,7 +63,8 @@ impl fmt::Display for Halt {
         match self {
             Halt::Foreign { what } => write!(
                 out,
-                "the stream belongs to another log ({what}): check [cluster] name and the NATS servers' addresses"
+                "the stream belongs to another log ({what}): check [cluster] name and the NATS servers' addresses; after a \
+                 rebuild begin with an empty data directory"
             ),
             Halt::Shorter { last, known } => write!(
                 out,
@@ -73,17 +74,18 @@ impl fmt::Display for Halt {
             Halt::OtherHistory { position } => write!(
                 out,
                 "the stream does not have this node's frame at {position}: it was made anew or restored, or this node's \
-                 directory was; stop all nodes, then run `tideline cluster rebuild`, or take a snapshot of a node that goes on"
+                 directory was; stop all nodes and run `tideline cluster rebuild`, or, if others go on, begin with an empty \
+                 data directory"
             ),
             Halt::Purged { first } => write!(
                 out,
                 "the stream begins at {first}, and no frame says that those before were trimmed: somebody purged it; \
-                 take a snapshot of a node that goes on"
+                 start this node again, and it takes a snapshot of one that goes on"
             ),
             Halt::LeftBehind { first } => write!(
                 out,
-                "the stream begins at {first}, above what this node has: it was away for too long; take a snapshot of \
-                 another node"
+                "the stream begins at {first}, above what this node has: it was away for too long; start it again, and it \
+                 takes a snapshot of another node"
             ),
             Halt::Damaged { position, what } => write!(
                 out,

@@ -47,6 +47,11 @@ pub trait Host: Send {
         true
     }
 
+    /// Up to where everything is in the image, durably.
+    fn covered(&mut self) -> Position {
+        Position::ZERO
+    }
+
     /// Something happened.
     fn event(&mut self, event: Event<'_>);
 }

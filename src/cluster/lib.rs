@@ -24,6 +24,7 @@ pub mod rebuild;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod watch;
 mod whole;
 
@@ -35,5 +36,6 @@ pub use lease::{ReadProof, SteadyMs};
 pub use node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading};
 pub use place::{Place, RECENT_MAX};
 pub use settle::Answer;
+pub use trim::TrimOptions;
 pub use watch::Beat;
 pub use whole::{CommitTime, Frame, HEADER_BYTES};

@@ -64,9 +64,11 @@ pub struct NatsConfig {
     pub route: Login,
 }
 
-/// What a node may publish beside its cluster's frames and beats: requests that read, and that make consumers.
-const NODE_REQUESTS: [&str; 5] = [
+/// What a node may publish beside its cluster's frames and beats: requests that read, that make consumers, and that
+/// take old frames out of the stream.
+const NODE_REQUESTS: [&str; 6] = [
     "$JS.API.STREAM.INFO.*",
+    "$JS.API.STREAM.PURGE.*",
     "$JS.API.DIRECT.GET.*",
     "$JS.API.CONSUMER.CREATE.*.*",
     "$JS.API.CONSUMER.DELETE.*.*",
@@ -192,12 +194,11 @@ mod tests {
             let route = format!("nats://route:secret@{other}:6222");
             assert_eq!(file.contains(&route), is_there, "{file}");
         }
-        // Nothing that makes, changes or empties a stream.
+        // Nothing that makes, changes or deletes a stream.
         for forbidden in [
             "STREAM.CREATE",
             "STREAM.UPDATE",
             "STREAM.DELETE",
-            "PURGE",
             "MSG.DELETE",
         ] {
             assert!(!file.contains(forbidden));

@@ -46,6 +46,8 @@ pub(crate) enum Plant {
     NoAttach,
     /// After a restart, a node does not wait for leases of before.
     WokenFree,
+    /// Frames go from the stream although not all images have them.
+    TrimsUncovered,
 }
 
 #[cfg(test)]

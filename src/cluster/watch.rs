@@ -26,6 +26,8 @@ pub struct Beat {
     pub is_owner: bool,
     /// A frame that it knows to be in the stream.
     pub stored: Position,
+    /// Up to where its image has everything.
+    pub covered: Position,
     /// For how long the stream has not answered it, in ms; 0 if nothing waits.
     pub stalled_ms: u64,
     /// Its time of day, ms since 1970.
@@ -178,6 +180,7 @@ mod tests {
             term: 1,
             is_owner: node == "a",
             stored: Position(5),
+            covered: Position::ZERO,
             stalled_ms: 0,
             wall_ms,
         }

@@ -33,7 +33,7 @@ pub mod webhook;
 mod woken;
 
 pub use changes::body as changes_body;
-pub use cluster::{AccessNow, Cluster, NodeRole, NodeStatus, Standby};
+pub use cluster::{AccessNow, Cluster, NodeRole, NodeSecret, NodeStatus, NotGiven, Standby};
 pub use dispatch::{shape, told_sql};
 pub use entrance::address::Network;
 pub use entrance::bootstrap::BOOTSTRAP_SOCKET;

@@ -17,6 +17,8 @@ struct Said {
     term: u64,
     is_owner: bool,
     stored: u64,
+    #[serde(default)]
+    covered: u64,
     stalled_ms: u64,
     wall_ms: u64,
 }
@@ -29,6 +31,7 @@ pub(crate) fn encode(beat: &Beat) -> Vec<u8> {
         term: beat.term,
         is_owner: beat.is_owner,
         stored: beat.stored.0,
+        covered: beat.covered.0,
         stalled_ms: beat.stalled_ms,
         wall_ms: beat.wall_ms,
     };
@@ -45,6 +48,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Beat> {
         term: said.term,
         is_owner: said.is_owner,
         stored: Position(said.stored),
+        covered: Position(said.covered),
         stalled_ms: said.stalled_ms,
         wall_ms: said.wall_ms,
     })
@@ -63,6 +67,7 @@ mod tests {
             term: 4,
             is_owner: true,
             stored: Position(99),
+            covered: Position(98),
             stalled_ms: 3,
             wall_ms: 1_700_000_000_000,
         };

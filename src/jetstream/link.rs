@@ -169,6 +169,13 @@ impl Link {
             .await;
     }
 
+    /// Takes all frames up to a position out of the stream.
+    pub(crate) async fn purge(&self, upto: Position) {
+        let subject = format!("$JS.API.STREAM.PURGE.{}", self.names.stream);
+        let body = json!({ "seq": upto.next().0 });
+        self.ask(subject, "p", &body).await;
+    }
+
     fn direct(&self) -> String {
         format!("$JS.API.DIRECT.GET.{}", self.names.stream)
     }

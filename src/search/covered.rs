@@ -27,12 +27,14 @@ impl Searches {
         since_ms: Option<i64>,
     ) -> (Option<Snapshot>, bool) {
         let partitions = self.inner.tables.search_source();
+        let deadline = tokio::time::Instant::from_std(until);
+        let proven = tokio::time::timeout_at(deadline, partitions.proof()).await;
+        let is_proven = proven.is_ok_and(|proven| proven.is_ok());
         let tails: Vec<(PartitionId, Position)> = partitions
             .ids()
             .map(|id| (id, partitions.tail(id).position()))
             .collect();
         let waits = self.inner.options.waits && !faults::is_named("search_waits_not");
-        let deadline = tokio::time::Instant::from_std(until);
         let running = async {
             loop {
                 match self.running(index) {
@@ -63,6 +65,7 @@ impl Searches {
             .0
             .as_ref()
             .is_some_and(|shown| shown.place.is_whole(since_ms) && (!waits || seen.covers(&tails)));
+        let is_covered = is_covered && is_proven;
         let snapshot = seen.0.as_ref().map(|shown| shown.snapshot.clone());
         (snapshot, is_covered)
     }

@@ -4,17 +4,23 @@
 //! what is applied, so that nothing in memory is of an earlier time; when it is deposed, connections are closed so that
 //! clients come again, and all of it ends before the node follows. Must not: decide who owns.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
 
 use super::ground::Ground;
 use super::judging;
 use super::membership::Membership;
-use super::{Server, StartError};
+use super::{Server, StartError, snapshot};
 use crate::admin::Admin;
 use crate::config::{ClusterKey, Config, ConfigError};
 use crate::data_directory::{Opened, Store, StoreFailure};
-use crate::gateway::{AccessNow, Cluster, Options as GatewayOptions, Standby};
+use crate::gateway::{
+    AccessNow, Cluster, NodeRole, NodeStatus, NotGiven, Options as GatewayOptions, Standby,
+};
 use crate::health::Scrape;
 use crate::partition::{OpenError, Partitions};
 use crate::wire::jsonrpc::DIALECTS;
@@ -48,12 +54,20 @@ impl Member {
     pub(super) async fn start(key: &ClusterKey, config: &Config) -> Result<Member, StartError> {
         let ground = Ground::lay(config).await?;
         try_settings(config)?;
+        let current = Arc::new(RwLock::new(config.clone()));
+        if let Some(wanted) = snapshot::wanted(key, &config.data).await? {
+            tracing::info!(?wanted, "the stream does not have all that this node lacks");
+            let cluster: Arc<dyn Cluster> = Arc::new(Newcomer(key.clone()));
+            let standby = standby(&current, &ground, (cluster, Arc::new(|| {})), None)?;
+            snapshot::take(key, &config.data, &ground.clock, &wanted).await?;
+            standby.stop().await;
+        }
         let (membership, opened) = Membership::begin(key, config, &ground, true).await?;
         let mut member = Member {
             key: key.clone(),
             started: config.clone(),
             newest: RwLock::new(config.clone()),
-            config: Arc::new(RwLock::new(config.clone())),
+            config: current,
             ground,
             membership,
             now: Now::Neither,
@@ -188,8 +202,7 @@ impl Member {
     }
 
     fn config(&self) -> Config {
-        let config = self.config.read();
-        config.unwrap_or_else(PoisonError::into_inner).clone()
+        now(&self.config)
     }
 
     fn stand_by(&self, opened: Opened) -> Result<Now, StartError> {
@@ -200,51 +213,103 @@ impl Member {
 
     /// `None` = they are closed.
     fn standby(&self, partitions: Option<&Partitions>) -> Result<Standby, StartError> {
-        let config = self.config();
-        let Ground {
-            listener: _,
-            certificate,
-            bounds,
-            metrics,
-            clock,
-            upkeep: _,
-        } = self.ground.clone();
-        let listener = self.ground.listener(&config)?;
-        let partitions = partitions.cloned();
-        let scrape: Scrape = {
-            let (partitions, membership) = (partitions.clone(), Arc::clone(&self.membership));
-            let (metrics, clock) = (Arc::clone(&metrics), Arc::clone(&clock));
-            Arc::new(move || {
-                if let Some(partitions) = &partitions {
-                    partitions.observe(clock.now_ms());
-                }
-                membership.observe();
-                metrics.render()
-            })
-        };
-        let options = config.gateway_options(&bounds, &metrics);
-        let options = options.map_err(|error| StartError::Setting(error.0))?;
-        let newest = Arc::clone(&self.config);
-        let access: AccessNow = Arc::new(move || {
-            let config = newest.read().unwrap_or_else(PoisonError::into_inner);
-            let config = config.clone();
-            let (partitions, clock, metrics) =
-                (partitions.clone(), Arc::clone(&clock), Arc::clone(&metrics));
-            Box::pin(async move {
-                let partitions = partitions.ok_or("the node has stopped")?;
-                let access = judging::access(&config, &partitions, &clock, &metrics).await;
-                let access = access.map_err(|error| error.to_string())?;
-                access.ok_or_else(|| "there is no [auth]".to_owned())
-            })
-        });
-        let access = config.auth.is_some().then_some(access);
         let cluster: Arc<dyn Cluster> = Arc::<Membership>::clone(&self.membership);
-        let options = GatewayOptions {
-            certificate,
-            ..options
-        };
-        let pages = Arc::new(Admin::new(scrape));
-        Ok(Standby::start(listener, options, cluster, pages, access))
+        let membership = Arc::clone(&self.membership);
+        let observe = Arc::new(move || membership.observe());
+        standby(&self.config, &self.ground, (cluster, observe), partitions)
+    }
+}
+
+fn now(config: &RwLock<Config>) -> Config {
+    let config = config.read();
+    config.unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// What a node serves while it does not own the log.
+fn standby(
+    current: &Arc<RwLock<Config>>,
+    ground: &Ground,
+    (cluster, observe): (Arc<dyn Cluster>, Arc<dyn Fn() + Send + Sync>),
+    partitions: Option<&Partitions>,
+) -> Result<Standby, StartError> {
+    let config = now(current);
+    let Ground {
+        listener: _,
+        certificate,
+        bounds,
+        metrics,
+        clock,
+        upkeep: _,
+    } = ground.clone();
+    let listener = ground.listener(&config)?;
+    let partitions = partitions.cloned();
+    let scrape: Scrape = {
+        let partitions = partitions.clone();
+        let (metrics, clock) = (Arc::clone(&metrics), Arc::clone(&clock));
+        Arc::new(move || {
+            if let Some(partitions) = &partitions {
+                partitions.observe(clock.now_ms());
+            }
+            observe();
+            metrics.render()
+        })
+    };
+    let options = config.gateway_options(&bounds, &metrics);
+    let options = options.map_err(|error| StartError::Setting(error.0))?;
+    let newest = Arc::clone(current);
+    let access: AccessNow = Arc::new(move || {
+        let config = now(&newest);
+        let (partitions, clock, metrics) =
+            (partitions.clone(), Arc::clone(&clock), Arc::clone(&metrics));
+        Box::pin(async move {
+            let partitions = partitions.ok_or("there is no data here now")?;
+            let access = judging::access(&config, &partitions, &clock, &metrics).await;
+            let access = access.map_err(|error| error.to_string())?;
+            access.ok_or_else(|| "there is no [auth]".to_owned())
+        })
+    });
+    let access = config.auth.is_some().then_some(access);
+    let options = GatewayOptions {
+        certificate,
+        ..options
+    };
+    let pages = Arc::new(Admin::new(scrape));
+    Ok(Standby::start(listener, options, cluster, pages, access))
+}
+
+/// A node that has nothing yet.
+#[derive(Debug)]
+struct Newcomer(ClusterKey);
+
+impl Cluster for Newcomer {
+    fn status(&self) -> NodeStatus {
+        let reason =
+            "it takes a snapshot of another node, as the stream does not have all that it lacks";
+        NodeStatus {
+            cluster: self.0.name.clone(),
+            node: self.0.node.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            role: NodeRole::Joining,
+            reason: Some(reason.to_owned()),
+            owner: None,
+            owner_url: None,
+            term: 0,
+            applied: 0,
+            known: 0,
+            notice: None,
+            digests: BTreeMap::new(),
+        }
+    }
+
+    fn take_over(&self) {}
+
+    fn resign(&self, _: Option<String>) -> Result<(), String> {
+        Err(format!("node {} does not own the log", self.0.node))
+    }
+
+    fn snapshot(&self, _: &str, _: bool) -> Result<mpsc::Receiver<Bytes>, NotGiven> {
+        let why = format!("node {} takes a snapshot itself", self.0.node);
+        Err(NotGiven::Refused(why))
     }
 }
 

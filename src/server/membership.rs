@@ -12,27 +12,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tideline_cluster::ReadProof;
+use crate::faults;
+use bytes::Bytes;
+use tideline_cluster::{ReadProof, TrimOptions};
 use tideline_jetstream::{Access, Demands, Driver, Options, genesis};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::StartError;
 use super::ground::Ground;
+use super::snapshot::{Giving, give};
+use crate::clock::Clock;
 use crate::config::{ClusterKey, Config};
 use crate::data_directory::{Opened, StoreFailure};
-use crate::gateway::{Cluster, NodeRole, NodeStatus};
+use crate::gateway::{Cluster, NodeRole, NodeSecret, NodeStatus, NotGiven};
 use crate::ids::PartitionId;
 use crate::metrics;
-use crate::partition::{MemberOptions, Partitions, Role, Tail, directory_map};
+use crate::partition::{MemberOptions, Partitions, Role, directory_map};
 
 /// See the file's opening.
 pub(super) struct Membership {
     key: ClusterKey,
     digests: BTreeMap<String, String>,
-    /// Where the partition is; `None` = it has ended, and lets go of its directory.
-    tail: Mutex<Option<Tail>>,
+    /// `None` = they have ended, and let go of their directory.
+    partitions: Mutex<Option<Partitions>>,
+    secret: NodeSecret,
+    clock: Arc<Clock>,
+    /// What other nodes are given.
+    giving: Giving,
+    given_bytes_per_s: u64,
     role: watch::Receiver<Role>,
     /// `None` = it has ended.
     driver: Mutex<Option<Arc<Driver>>>,
@@ -99,6 +108,7 @@ impl Membership {
                 owner_silence_ms: OWNER_SILENCE_MS,
                 attest_frames: ATTEST_FRAMES,
                 attest_ms: ATTEST_MS,
+                trim: trim(key),
             },
         };
         let partitions = opened.partitions.clone();
@@ -119,7 +129,11 @@ impl Membership {
         let membership = Membership {
             digests: digests.map(|(of, text)| (of.to_owned(), text)).collect(),
             key: key.clone(),
-            tail: Mutex::new(Some(partitions.tail(PARTITION))),
+            secret: key.secret().map_err(|error| StartError::Setting(error.0))?,
+            partitions: Mutex::new(Some(partitions)),
+            clock: Arc::clone(&ground.clock),
+            giving: Giving::default(),
+            given_bytes_per_s: config.backup_bytes_per_s,
             role,
             driver: Mutex::new(Some(driver)),
             has_joined: AtomicBool::new(false),
@@ -189,8 +203,9 @@ impl Membership {
     pub(super) async fn end(&self) {
         let driver = self.driver.lock();
         let driver = driver.unwrap_or_else(PoisonError::into_inner).take();
-        let tail = self.tail.lock();
-        drop(tail.unwrap_or_else(PoisonError::into_inner).take());
+        self.giving.end();
+        let partitions = self.partitions.lock();
+        drop(partitions.unwrap_or_else(PoisonError::into_inner).take());
         // It waits for its thread.
         let _ = spawn_blocking(move || drop(driver)).await;
     }
@@ -207,6 +222,11 @@ impl Membership {
         self.metrics.owner.count(u64::from(role == NodeRole::Owner));
         self.metrics.term.count(term);
         self.metrics.lag.count(known.saturating_sub(applied));
+    }
+
+    fn partitions(&self) -> Option<Partitions> {
+        let partitions = self.partitions.lock();
+        partitions.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn driver(&self) -> Option<Arc<Driver>> {
@@ -235,9 +255,8 @@ impl Cluster for Membership {
             Role::Follows { owner, term } => (NodeRole::Joining, owner, term, None),
             Role::Stopped(why) => (NodeRole::Stopped, None, 0, Some(why)),
         };
-        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        let applied = tail.as_ref().map_or(0, |tail| tail.position().0);
-        drop(tail);
+        let partitions = self.partitions();
+        let applied = partitions.map_or(0, |all| all.tail(PARTITION).position().0);
         let driver = self.driver();
         let known = driver.as_ref().map_or(0, |driver| driver.known().0);
         let unsure_ms = driver.map_or(0, |driver| driver.unsure_ms());
@@ -288,6 +307,42 @@ impl Cluster for Membership {
         }
         Ok(())
     }
+
+    fn snapshot(&self, shown: &str, of_follower: bool) -> Result<mpsc::Receiver<Bytes>, NotGiven> {
+        if !self.secret.fits(shown, self.clock.now_ms()) {
+            return Err(NotGiven::Stranger);
+        }
+        let NodeStatus { node, role, .. } = self.status();
+        let refused = |why: &str| NotGiven::Refused(format!("node {node} {why}"));
+        match role {
+            NodeRole::Owner if of_follower => return Err(refused("owns the log")),
+            NodeRole::Owner | NodeRole::Follower => {}
+            NodeRole::Joining => return Err(refused("has not all of the log itself")),
+            NodeRole::Stopped => return Err(refused("has stopped")),
+        }
+        let partitions = self.partitions().ok_or_else(|| refused("ends"))?;
+        let given = give(partitions, &self.giving, self.given_bytes_per_s);
+        given.ok_or_else(|| refused("gives a snapshot to another node"))
+    }
+}
+
+/// When frames go from the stream.
+fn trim(key: &ClusterKey) -> TrimOptions {
+    let nodes = key.nodes.keys().cloned().collect();
+    match faults::is_named("cluster_trims_soon") {
+        true => TrimOptions {
+            nodes,
+            age_ms: 1_000,
+            away_ms: 3_000,
+            every_ms: 200,
+        },
+        false => TrimOptions {
+            nodes,
+            age_ms: TRIM_AGE_MS,
+            away_ms: AWAY_MS,
+            every_ms: TRIM_EVERY_MS,
+        },
+    }
 }
 
 /// Where NATS is, and who this node is there.
@@ -304,6 +359,11 @@ const FRAME_BYTES_MAX: usize = 7 << 20;
 const OWNER_SILENCE_MS: u32 = 800;
 const ATTEST_FRAMES: u64 = 4_096;
 const ATTEST_MS: u64 = 60_000;
+/// Frames stay in the stream for so long …
+const TRIM_AGE_MS: u64 = 3_600_000;
+/// … and those that a node needs which was heard within this time.
+const AWAY_MS: u64 = 3_600_000;
+const TRIM_EVERY_MS: u64 = 60_000;
 /// A node that is well is not sure for a moment at most, when NATS has another leader.
 const UNSURE_MS: u64 = 2_000;
 const GIVES_UP: Duration = Duration::from_secs(5);

@@ -70,6 +70,7 @@ impl Catalog {
         &self,
         partitions: &Partitions,
     ) -> Result<Arc<Snapshot>, ReadError> {
+        partitions.proof().await?;
         let known = self.inner.known.load_full();
         if known.position.0 >= self.inner.changed.load(Ordering::Acquire) {
             return Ok(known);

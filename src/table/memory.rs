@@ -147,8 +147,9 @@ impl<K: Kept> Memory<K> {
     /// Looks owners up, all as of one moment.
     pub fn look<R>(&self, partition: PartitionId, look: impl FnOnce(&mut Map<K>) -> R) -> R {
         let own = self.partitions.of(partition);
+        let proves = own.tail.proves();
         let mut map = own.map();
-        map.is_current = map.catch_up(&own.tail);
+        map.is_current = map.catch_up(&own.tail) && proves;
         look(&mut map)
     }
 

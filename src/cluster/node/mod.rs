@@ -20,6 +20,7 @@ use crate::lease::{Hold, Lease, ReadProof, SteadyMs};
 use crate::place::Place;
 use crate::plant::{Plant, is_planted};
 use crate::settle::Settle;
+use crate::trim::{Trim, TrimOptions};
 use crate::watch::{Beat, Watch};
 
 /// A node's settings.
@@ -45,6 +46,8 @@ pub struct Options {
     pub attest_frames: u64,
     /// … or, if there were any, after so many ms.
     pub attest_ms: u64,
+    /// When frames may go from the stream.
+    pub trim: TrimOptions,
 }
 
 /// Three beats: below that, standbys would claim from an owner that is well.
@@ -87,6 +90,8 @@ pub enum Command {
     Full(Position),
     /// Send this to all nodes.
     Say(Beat),
+    /// Purge the stream up to here, this frame included. It is said again as long as it was not done.
+    Purge(Position),
     /// The node has stopped for good. Writes that were not answered have an unknown outcome.
     Stop(Halt),
 }
@@ -154,6 +159,9 @@ pub struct Node {
     acknowledged: Position,
     /// From when it may acknowledge and answer reads: earlier owners' leases are over.
     acknowledge_from: SteadyMs,
+    trim: Trim,
+    /// Frames up to here may go, of which the log does not say so yet.
+    trim_to: Option<Position>,
     commands: Vec<Command>,
 }
 
@@ -183,10 +191,17 @@ impl Node {
             stored: Position::ZERO,
             acknowledged: Position::ZERO,
             acknowledge_from: now,
+            trim: Trim::new(now),
+            trim_to: None,
             commands: vec![Command::Follow(place.position)],
             options,
             place,
         }
+    }
+
+    /// This node's image has everything up to there, durably.
+    pub fn covers(&mut self, covered: Position) {
+        self.trim.covers(covered);
     }
 
     /// What is to be done since the last call.

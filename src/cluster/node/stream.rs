@@ -216,6 +216,7 @@ impl Node {
                 self.commands.push(Command::Moved(None));
             }
             Content::Attest { .. } => self.attested = (position, now),
+            Content::Trimmed { to } => self.commands.push(Command::Purge(*to)),
             _ => {}
         }
         self.lease.stored(sent.first_sent, now);
@@ -281,7 +282,13 @@ impl Node {
         self.ahead = self.ahead.max(facts.last);
         let expected = &self.options.genesis;
         match self.attach.looked(facts, &self.place, expected, now) {
-            Ok(()) => self.acknowledge(now),
+            Ok(()) => {
+                self.acknowledge(now);
+                let trimmed = self.place.trimmed;
+                if self.role == Role::Owner && self.attach.is_right() && facts.first <= trimmed {
+                    self.commands.push(Command::Purge(trimmed));
+                }
+            }
             Err(halt) => self.stop(halt),
         }
     }

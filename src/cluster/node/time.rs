@@ -27,6 +27,8 @@ impl Node {
         if !is_same_log || beat.node == self.options.node {
             return;
         }
+        let options = &self.options.trim;
+        self.trim.heard(&beat.node, beat.covered, options, now);
         self.watch.heard(beat, &self.place, now, wall_ms);
         // An owner has all of the log but its frame in flight. If another node has more, there is another owner, or the
         // stream is another one.
@@ -76,6 +78,10 @@ impl Node {
             self.follow_step(step, now);
         }
         self.acknowledge(now);
+        let Options { node, trim, .. } = &self.options;
+        let looked = self.trim.look(node, self.place.position, trim, now);
+        let trims = |to: &Position| self.role == Role::Owner && *to > self.place.trimmed;
+        self.trim_to = looked.or(self.trim_to).filter(trims);
         if self.ahead > self.place.position && self.sending.is_none() {
             self.ask(now);
         }
@@ -100,6 +106,7 @@ impl Node {
             Role::Resigning(to) => Some(Content::Resign { to: to.clone() }),
             Role::Owner if self.place.is_ended => None,
             Role::Owner if self.wants_beat => Some(Content::Beat),
+            Role::Owner if let Some(to) = self.trim_to => Some(Content::Trimmed { to }),
             Role::Owner if frames >= self.options.attest_frames || frames > 0 && is_old => {
                 let digest = self.place.digest;
                 Some(Content::Attest { digest })
@@ -141,6 +148,7 @@ impl Node {
             term: self.place.term,
             is_owner: self.owns(),
             stored: self.place.position,
+            covered: self.trim.covered(),
             stalled_ms: waited.map_or(0, |settle| settle.waited_ms(now)),
             wall_ms,
         }

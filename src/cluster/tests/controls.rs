@@ -29,6 +29,7 @@ const PLANTS: &[(Plant, Kind, u64)] = &[
     (Plant::ClockStops, Kind::Tense, 78),
     (Plant::NoAttach, Kind::Disaster, 0),
     (Plant::HeardIgnored, Kind::Disaster, 425),
+    (Plant::TrimsUncovered, Kind::Trims, 0),
 ];
 const SEEDS: u64 = 3_000;
 

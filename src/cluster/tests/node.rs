@@ -40,6 +40,7 @@ impl Bed {
             owner_silence_ms: 800,
             attest_frames: 4_096,
             attest_ms: 60_000,
+            trim: crate::TrimOptions::default(),
         };
         let node = Node::new(options, log.clone(), SteadyMs(0));
         let mut bed = Bed { node, log, now: 0 };
@@ -225,6 +226,7 @@ fn beats_of_before_a_rebuild_do_not_count() {
         term: 7,
         is_owner: false,
         stored: Position(900),
+        covered: Position(0),
         stalled_ms: 0,
         wall_ms: 0,
     };

@@ -17,6 +17,7 @@ fn one_world() {
     let kind = match kind.as_str() {
         "disaster" => Kind::Disaster,
         "tense" => Kind::Tense,
+        "trims" => Kind::Trims,
         "killed" => Kind::Loses(Loss::Killed),
         "cut" => Kind::Loses(Loss::CutOff),
         _ => Kind::Usual,
@@ -32,16 +33,18 @@ fn count(usual: u64) -> u64 {
     wanted.and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Worlds of a kind; what their checkers have counted: reads, acks, claims, void frames.
-fn hold(kind: Kind, seeds: u64) -> [u64; 4] {
-    let mut sums = [0; 4];
+/// Worlds of a kind; what their checkers have counted: reads, acks, claims, void frames; and how many frames went.
+fn hold(kind: Kind, seeds: u64) -> [u64; 5] {
+    let mut sums = [0; 5];
     for seed in 0..seeds {
         let mut world = World::new(seed, kind);
         if let Some(wrong) = world.run() {
             panic!("seed {seed}: {wrong}");
         }
         let checker = &world.checker;
+        let purged = world.stream.purged.0.saturating_sub(world.stream.base);
         let counts = [checker.reads, checker.acks, checker.claims, checker.voids];
+        let counts = counts.into_iter().chain([purged]);
         sums.iter_mut()
             .zip(counts)
             .for_each(|(sum, count)| *sum += count);
@@ -52,7 +55,7 @@ fn hold(kind: Kind, seeds: u64) -> [u64; 4] {
 #[test]
 fn promises_hold_in_all_worlds() {
     let seeds = count(300);
-    let [reads, acks, claims, voids] = hold(Kind::Usual, seeds);
+    let [reads, acks, claims, voids, _] = hold(Kind::Usual, seeds);
     let counts = format!("{reads} reads, {acks} acks, {claims} claims, {voids} void");
     let is_worth = reads > 50 * seeds && acks > 50 * seeds && claims > 3 * seeds;
     assert!(is_worth && voids > seeds / 10, "{counts} in {seeds} worlds");
@@ -61,11 +64,19 @@ fn promises_hold_in_all_worlds() {
 #[test]
 fn no_read_is_old_when_owners_follow_each_other_within_leases() {
     let seeds = count(200);
-    let [reads, _, claims, _] = hold(Kind::Tense, seeds);
+    let [reads, _, claims, ..] = hold(Kind::Tense, seeds);
     assert!(
         reads > 50 * seeds && claims > 5 * seeds,
         "{reads} reads, {claims} claims in {seeds} worlds"
     );
+}
+
+/// Hosts are away meanwhile, and come back.
+#[test]
+fn what_all_images_have_goes_and_nobody_is_left_behind() {
+    let seeds = count(150);
+    let [.., purged] = hold(Kind::Trims, seeds);
+    assert!(purged > 20 * seeds, "{purged} frames in {seeds} worlds");
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(crate) struct Stream {
     /// The sequence before the first: a log that was adopted goes on where it was.
     pub(crate) base: u64,
     pub(crate) frames: Vec<Sealed>,
+    /// What was purged; the checker still sees it.
+    pub(crate) purged: Position,
     pub(crate) proposed: VecDeque<Publish>,
     /// Of the leader.
     pub(crate) reign: u64,
@@ -40,6 +42,7 @@ impl Stream {
         Stream {
             base: first.position.0 - 1,
             frames: vec![first],
+            purged: Position::ZERO,
             proposed: VecDeque::new(),
             reign: 0,
             leaderless_until: 0,
@@ -53,6 +56,15 @@ impl Stream {
 
     pub(crate) fn at(&self, position: Position) -> Option<&Sealed> {
         self.frames.get(self.index(position)?)
+    }
+
+    /// The same for who asks the servers.
+    pub(crate) fn kept(&self, position: Position) -> Option<&Sealed> {
+        self.at(position).filter(|_| position > self.purged)
+    }
+
+    pub(crate) fn first(&self) -> Position {
+        Position(self.base).max(self.purged).next()
     }
 
     /// Where it is in `frames`.
@@ -99,7 +111,7 @@ impl Stream {
 
     /// The stream is replaced by this one.
     pub(crate) fn replace(&mut self, base: u64, frames: Vec<Sealed>) {
-        (self.base, self.frames) = (base, frames);
+        (self.base, self.frames, self.purged) = (base, frames, Position::ZERO);
         self.proposed.clear();
         self.reign += 1;
     }

@@ -1,10 +1,11 @@
 //! `tideline cluster`: what a person prepares a cluster with, asks its nodes, and has one of them own the log by.
 //!
-//! Owns: the commands. Promises: what is refused is one sentence that says what to do. Must not: open a data directory.
+//! Owns: the commands. Promises: what is refused is one sentence that says what to do. Must not: serve.
 
 mod ask;
 mod create;
 mod nats_config;
+mod rebuild;
 mod take_over;
 
 use clap::Subcommand;
@@ -15,6 +16,7 @@ use crate::config::{self, ClusterKey, Config, Flags};
 pub use ask::NodesArgs;
 pub use create::CreateArgs;
 pub use nats_config::NatsConfigArgs;
+pub use rebuild::RebuildArgs;
 pub use take_over::TakeOverArgs;
 
 /// What is to be done.
@@ -38,6 +40,12 @@ pub enum ClusterCommand {
     /// Waits until it does. While another node owns the log and lives, --force is asked for: then that one hands it
     /// over, and clients reconnect. No acknowledged write is lost either way.
     TakeOver(TakeOverArgs),
+    /// Make the log's stream again after NATS has lost it, behind what a node's data directory has
+    ///
+    /// For when the nodes have stopped and name this command. Stop them all, delete what there may be of the stream,
+    /// and name the data directories of all nodes. Clients go on with their epochs if one of them has surely all that
+    /// was acknowledged; else they hear that the history is another one.
+    Rebuild(RebuildArgs),
 }
 
 /// Does it.
@@ -48,6 +56,7 @@ pub fn cluster(what: &ClusterCommand, out: &mut Output) -> Result<(), String> {
         ClusterCommand::Status(args) => ask::status(args, out),
         ClusterCommand::Check(args) => ask::check(args, out),
         ClusterCommand::TakeOver(args) => take_over::take_over(args, out),
+        ClusterCommand::Rebuild(args) => rebuild::rebuild(args, out),
     }
 }
 

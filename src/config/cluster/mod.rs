@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::key::{Key, in_range, section};
 use super::{Config, ConfigError};
 use crate::commands::address::Address;
+use crate::gateway::NodeSecret;
 use crate::secret;
 
 /// `[cluster]`.
@@ -38,6 +39,9 @@ pub struct ClusterKey {
     /// Whether servers are taken that do not say how they sync.
     #[serde(default)]
     pub nats_sync_unverified: bool,
+    /// Authorities, in PEM, whose certificates the other nodes may have, instead of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_ca_file: Option<PathBuf>,
     /// So long an owner answers reads without asking the log.
     #[serde(default = "read_lease_ms")]
     pub read_lease_ms: u32,
@@ -70,6 +74,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         nats_login_file: _,
         nats_monitors,
         nats_sync_unverified: _,
+        nodes_ca_file: _,
         read_lease_ms,
     } = cluster;
     let refused = |why: String| ConfigError(format!("cluster: {why}"));
@@ -136,6 +141,12 @@ impl ClusterKey {
     /// The login of the nodes.
     pub fn login(&self) -> Result<(String, String), ConfigError> {
         login(&self.nats_login_file).map_err(|why| ConfigError(format!("cluster: {why}")))
+    }
+
+    /// What the nodes know each other by: they all have the same login.
+    pub fn secret(&self) -> Result<NodeSecret, ConfigError> {
+        let (_, password) = self.login()?;
+        Ok(NodeSecret::new(&self.name, &password))
     }
 }
 

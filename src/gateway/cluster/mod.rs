@@ -1,18 +1,22 @@
 //! A node of a cluster: what it says of itself, how a person has it own the log, and what it answers while another
 //! one does.
 //!
-//! Owns: `/v1/cluster` and the standby's listener. Promises: a role changes only by a call of an administrator. Must
-//! not: know a log; the [`Cluster`] behind it does.
+//! Owns: `/v1/cluster` and the standby's listener. Promises: a role changes only by a call of an administrator; what is
+//! stored goes to another node of the cluster only. Must not: know a log; the [`Cluster`] behind it does.
 
+mod snapshot;
 mod standby;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::body::Incoming;
+use hyper::header::HeaderMap;
 use hyper::{Method, Request, StatusCode};
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
 
 use super::Shared;
 use super::entrance::Ends;
@@ -21,6 +25,7 @@ use super::http::respond::{Answer, empty, full, not_allowed, say};
 use tideline_model::access::{Claim, Right, Who};
 use tideline_wire::{Failure, Reason};
 
+pub use snapshot::{NodeSecret, NotGiven};
 pub use standby::{AccessNow, Standby};
 
 /// Where all of it is.
@@ -139,6 +144,8 @@ pub trait Cluster: fmt::Debug + Send + Sync + 'static {
     fn take_over(&self);
     /// Has it hand the log over, to a node if one is named. `Err`: it does not own it, or there is no such node.
     fn resign(&self, to: Option<String>) -> Result<(), String>;
+    /// Begins to give a snapshot to whoever shows this, piece by piece; `of_follower`: not while it owns the log.
+    fn snapshot(&self, shown: &str, of_follower: bool) -> Result<mpsc::Receiver<Bytes>, NotGiven>;
 }
 
 /// What is asked.
@@ -146,6 +153,8 @@ enum Asked {
     Status,
     TakeOver,
     Resign(Option<String>),
+    /// Of a node that follows, or of any.
+    Snapshot(bool),
 }
 
 impl Asked {
@@ -161,6 +170,11 @@ impl Asked {
                 };
                 (Method::POST, Asked::Resign(to.map(str::to_owned)))
             }
+            Some("/snapshot") => match uri.query() {
+                None => (Method::GET, Asked::Snapshot(false)),
+                Some("of=follower") => (Method::GET, Asked::Snapshot(true)),
+                Some(_) => return Err(say(StatusCode::BAD_REQUEST, "the only one is of=follower")),
+            },
             _ => return Err(say(StatusCode::NOT_FOUND, "no such page; see /")),
         };
         match *request.method() == wanted {
@@ -173,7 +187,7 @@ impl Asked {
     fn needs(&self) -> Right {
         match self {
             Asked::Status => Right::Observe,
-            Asked::TakeOver | Asked::Resign(_) => Right::Admin,
+            Asked::TakeOver | Asked::Resign(_) | Asked::Snapshot(_) => Right::Admin,
         }
     }
 
@@ -182,7 +196,24 @@ impl Asked {
             Asked::Status => "cluster.status",
             Asked::TakeOver => "cluster.take-over",
             Asked::Resign(_) => "cluster.resign",
+            Asked::Snapshot(_) => "cluster.snapshot",
         }
+    }
+
+    /// A snapshot, if one is asked for: nodes have no key, but a secret of their own.
+    fn given(&self, headers: &HeaderMap, cluster: &dyn Cluster) -> Option<Answer> {
+        let Asked::Snapshot(of_follower) = *self else {
+            return None;
+        };
+        Some(
+            match cluster.snapshot(snapshot::shown(headers), of_follower) {
+                Ok(pieces) => snapshot::answer(pieces),
+                Err(NotGiven::Stranger) => {
+                    say(StatusCode::FORBIDDEN, "a snapshot is for nodes only")
+                }
+                Err(NotGiven::Refused(why)) => say(StatusCode::CONFLICT, &why),
+            },
+        )
     }
 
     /// Does it for a caller that may.
@@ -198,6 +229,8 @@ impl Asked {
                 Ok(())
             }
             Asked::Resign(to) => cluster.resign(to),
+            // It was given before.
+            Asked::Snapshot(_) => Ok(()),
         };
         match done {
             Ok(()) => empty(StatusCode::NO_CONTENT),
@@ -245,6 +278,9 @@ pub(super) async fn serve(
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
+    if let Some(given) = asked.given(request.headers(), &**cluster) {
+        return given;
+    }
     if let Some(door) = &shared.door {
         let visitor = ends.visitor(request.headers(), shared);
         let admitted = door.admit(request.headers(), visitor).await;

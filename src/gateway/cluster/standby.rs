@@ -1,13 +1,14 @@
 //! What a node serves while another one owns: health, metrics, the pages' files, `/v1/cluster`, and for everything else
 //! the refusal that names the owner, in the words of each protocol.
 //!
-//! Owns: its few connections. Promises: each ends after one answer, or after half a minute; nothing of what is stored
-//! is read but credentials, as they are at that moment. Must not: keep a connection for the owner that this node may
-//! become: that serves anew.
+//! Owns: its few connections. Promises: each ends after one answer, or after half a minute, but for a snapshot; nothing
+//! of what is stored is read but that and credentials, as they are at that moment. Must not: keep a connection for the
+//! owner that this node may become: that serves anew.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -30,7 +31,7 @@ use super::super::entrance::door::{Access, USER, bearer};
 use super::super::entrance::renewal::renew;
 use super::super::entrance::socket::{Shaken, Socket};
 use super::super::http::origin::Allowed;
-use super::super::http::respond::{Answer, as_page, not_allowed, say, set};
+use super::super::http::respond::{Answer, Content, as_page, not_allowed, say, set};
 use super::super::http::timeouts::farewell;
 use super::super::http::{ONLY_PROXIES, cors, files, scrape};
 use super::super::{Options, Pages, tablestore};
@@ -144,8 +145,16 @@ async fn accept(
         };
         let (inside, stop) = (Arc::clone(&inside), stop.clone());
         tasks.spawn(async move {
-            let serving = Box::pin(serve(socket, peer.ip().to_canonical(), inside, stop));
-            let panicked = std::panic::AssertUnwindSafe(timeout(CONNECTION_TIME_MAX, serving));
+            let is_long = Arc::<AtomicBool>::default();
+            let peer = peer.ip().to_canonical();
+            let serving = Box::pin(serve(socket, peer, inside, (stop, Arc::clone(&is_long))));
+            let limited = async {
+                tokio::select! {
+                    () = serving => {}
+                    () = lasts(&is_long) => {}
+                }
+            };
+            let panicked = std::panic::AssertUnwindSafe(limited);
             if panicked.catch_unwind().await.is_err() {
                 tracing::error!("a connection ended in a panic");
             }
@@ -154,8 +163,21 @@ async fn accept(
     }
 }
 
-/// One request and its answer.
-async fn serve(socket: TcpStream, peer: IpAddr, inside: Arc<Inside>, stop: CancellationToken) {
+/// Waits until a connection has had its time. One that brings another node what it needs ends by itself.
+async fn lasts(is_long: &AtomicBool) {
+    tokio::time::sleep(CONNECTION_TIME_MAX).await;
+    while is_long.load(Ordering::Relaxed) {
+        tokio::time::sleep(CONNECTION_TIME_MAX).await;
+    }
+}
+
+/// One request and its answer, which may be a long one.
+async fn serve(
+    socket: TcpStream,
+    peer: IpAddr,
+    inside: Arc<Inside>,
+    (stop, is_long): (CancellationToken, Arc<AtomicBool>),
+) {
     let socket = match &inside.options.certificate {
         None => Socket::Plain(socket),
         Some(certificate) => match Socket::shake_hands(socket, certificate.config()).await {
@@ -170,10 +192,13 @@ async fn serve(socket: TcpStream, peer: IpAddr, inside: Arc<Inside>, stop: Cance
     let service = service_fn(
         move |request: Request<Incoming>| -> BoxFuture<'static, Result<Answer, Infallible>> {
             let (inside, names) = (Arc::clone(&inside), Arc::clone(&names));
+            let is_long = Arc::clone(&is_long);
             let from = (peer, local.ip());
             Box::pin(async move {
                 let mut answer = answer(&request, from, &names, &inside).await;
                 set(&mut answer, CONNECTION, "close");
+                let is_stream = matches!(answer.body(), Content::Stream(_));
+                is_long.store(is_stream, Ordering::Relaxed);
                 Ok(answer)
             })
         },
@@ -257,6 +282,9 @@ async fn ask(request: &Request<Incoming>, names: &[String], inside: &Inside) -> 
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
+    if let Some(given) = asked.given(request.headers(), &*inside.cluster) {
+        return given;
+    }
     match judge(request.headers(), names, inside, Some(&asked)).await {
         Ok(()) => asked.perform(&*inside.cluster),
         Err(failure) => door::refusal(&failure),

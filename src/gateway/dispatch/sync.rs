@@ -179,8 +179,8 @@ async fn wait_by_device(
             }
             let slots = tokio::select! {
                 slots = mailbox.take() => slots,
-                () = tokio::time::sleep_until(until) => return Ok(looked),
-                () = shared.waits_over.cancelled() => return Ok(looked),
+                () = tokio::time::sleep_until(until) => return wait.ends(shared, looked).await,
+                () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
                 () = other_rules(&mut wait.turns) => vec![OWN_SIDE],
             };
             if slots.contains(&OWN_SIDE) {
@@ -234,8 +234,8 @@ async fn wait(
         }
         slots = tokio::select! {
             slots = mailbox.take() => Some(slots),
-            () = tokio::time::sleep_until(until) => return Ok(looked),
-            () = shared.waits_over.cancelled() => return Ok(looked),
+            () = tokio::time::sleep_until(until) => return wait.ends(shared, looked).await,
+            () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
             () = other_rules(&mut wait.turns) => None,
         };
     }

@@ -6,7 +6,7 @@
 use tokio::sync::watch;
 
 use super::super::entrance::door::Door;
-use super::Shared;
+use super::{Shared, refusal};
 use tideline_base::bounds::{Full, Share};
 use tideline_base::metrics::Held;
 use tideline_model::access::Asker;
@@ -41,6 +41,12 @@ impl Wait {
         // The call itself counts too.
         let watched = self.watched.change(timelines + 1);
         watched.map_err(|full| too_many(&self.watched, full))
+    }
+
+    /// It ends without news, if there is none.
+    pub(in super::super) async fn ends<T>(self, shared: &Shared, none: T) -> Result<T, Failure> {
+        shared.timelines.proof().await.map_err(refusal)?;
+        Ok(none)
     }
 }
 

@@ -206,8 +206,8 @@ impl Asked {
             }
             tokio::select! {
                 _ = mailbox.take() => {}
-                () = tokio::time::sleep_until(until) => return Ok(page),
-                () = self.shared.waits_over.cancelled() => return Ok(page),
+                () = tokio::time::sleep_until(until) => return Ok(wait.ends(&self.shared, page).await?),
+                () = self.shared.waits_over.cancelled() => return Ok(wait.ends(&self.shared, page).await?),
                 () = other_rules(&mut wait.turns) => {}
             }
         }

@@ -48,6 +48,7 @@ impl Running {
             Command::Again(position) => self.host.event(Event::Again(position)),
             Command::Full(position) => self.host.event(Event::Full(position)),
             Command::Say(beat) => self.link.say(beat::encode(&beat)).await,
+            Command::Purge(upto) => self.link.purge(upto).await,
             Command::Stop(halt) => self.stopped = Some(halt.to_string()),
         }
     }

@@ -60,6 +60,10 @@ impl Shown {
             self.current_at.store(now.0, Ordering::Release);
         }
     }
+
+    fn unsure_ms(&self) -> u64 {
+        steady_now().since(SteadyMs(self.current_at.load(Ordering::Acquire)))
+    }
 }
 
 /// What a person or a client asks of a node.
@@ -131,18 +135,20 @@ impl Driver {
         move || steady_now().0 < shown.proves_until.load(Ordering::Acquire)
     }
 
-    /// The same for [`Driver::read`], which is given up after a time.
+    /// The same for [`Driver::read`], which is given up when the node has not seen the whole log for so long.
     #[must_use]
     pub fn reader(
         &self,
         limit: Duration,
     ) -> impl Fn() -> Option<Position> + Send + Sync + 'static + use<> {
-        let asks = self.asks.clone();
+        let (asks, shown) = (self.asks.clone(), self.shown.clone());
         move || {
             let (reply, answer) = std_mpsc::sync_channel(1);
             let asked = steady_now();
             asks.blocking_send(Ask::Read { asked, reply }).ok()?;
-            answer.recv_timeout(limit).ok().flatten()
+            // Else many that come one after the other would each wait for as long.
+            let left = limit.saturating_sub(Duration::from_millis(shown.unsure_ms()));
+            answer.recv_timeout(left).ok().flatten()
         }
     }
 
@@ -161,8 +167,7 @@ impl Driver {
     /// For how long [`Driver::is_current`] has not been so, in ms.
     #[must_use]
     pub fn unsure_ms(&self) -> u64 {
-        let current_at = SteadyMs(self.shown.current_at.load(Ordering::Acquire));
-        steady_now().since(current_at)
+        self.shown.unsure_ms()
     }
 
     /// Whether a view that was taken before this call shows every write that was acknowledged before it was taken.

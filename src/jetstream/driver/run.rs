@@ -176,6 +176,7 @@ impl Running {
         if self.follow.is_silent(now) {
             self.reconnected(now);
         }
+        self.node.covers(self.host.covered());
         self.node.tick(now, self.clock.now_ms());
         if let Some((consumer, number)) = self.follow.pulls(now) {
             self.link.pull(&consumer, number).await;

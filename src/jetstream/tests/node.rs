@@ -212,6 +212,7 @@ fn a_node() {
             owner_silence_ms: 800,
             attest_frames: 64,
             attest_ms: 1_000,
+            trim: tideline_cluster::TrimOptions::default(),
         },
     };
     let driver = Driver::begin(options, place, Box::new(writer)).expect("it begins");

@@ -96,6 +96,7 @@ impl Stored {
                 owner_silence_ms: 800,
                 attest_frames: 64,
                 attest_ms: 500,
+                trim: tideline_cluster::TrimOptions::default(),
             },
         };
         let driver = Driver::begin(options, seat.place, Box::new(seat.host)).expect("it begins");

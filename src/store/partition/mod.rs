@@ -42,11 +42,11 @@ pub use backup::{
     BACKUP_DATA, BACKUP_MANIFEST, Backup, BackupError, BackupJob, BackupManifest, BackupOptions,
     BackupOutcome, BackupPartition, BackupRefusal, BackupStage, Backups, Elsewhere, Fetched,
     KEYS_FOLDER, ListedBackup, ListedFile, Loss, Passphrase, Progress, Repair, RepairFrom,
-    RepairStep, RestorePoint, Restored, listed_backups, prune_backups, remove_place, restore,
-    restore_fetched, time_text,
+    RepairStep, RestorePoint, Restored, Snapshot, clear_unfinished, install, listed_backups,
+    prune_backups, remove_place, restore, restore_fetched, time_text,
 };
-use cluster::{Line, Seating};
-pub use cluster::{MemberHost, MemberOptions, Role, Seat};
+use cluster::Seating;
+pub use cluster::{MemberHost, MemberOptions, Role, Seat, has_all_it_owned, mirror, set_mirror};
 pub use commit::job::Look;
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;
@@ -112,8 +112,6 @@ struct Inner {
     options: Options,
     rules: Arc<dyn Rules>,
     clock: Arc<Clock>,
-    /// Where a member's driver is met.
-    line: Option<Arc<Line>>,
     /// Last, so that the lock outlives the threads.
     directory: Mutex<Directory>,
 }
@@ -186,7 +184,6 @@ impl Partitions {
             options,
             rules,
             clock,
-            line: seating.map(|seating| Arc::clone(seating.line())),
             directory: Mutex::new(directory),
         };
         Ok(Partitions {

@@ -86,11 +86,10 @@ impl Partitions {
         F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
     {
         let (partition, reads) = (self.at(at), Arc::clone(reads));
-        let line = self.inner.line.clone();
         async move {
             let partition = partition.ok_or_else(|| ended(at))?;
             let done = reads.run_asked(move |is_asked| {
-                let mut view = Partitions::proven(&partition, line.as_deref())?;
+                let mut view = partition.proven()?;
                 if tideline_base::faults::is_named("show_unsynced") {
                     view = view.ahead();
                 }
@@ -100,7 +99,8 @@ impl Partitions {
         }
     }
 
-    /// Runs a function that reads logs on the threads that run reads of the store.
+    /// Runs a function that reads logs on the threads that run reads of the store, once they show all that was
+    /// acknowledged.
     pub fn read_logs<R, F>(
         &self,
         read: F,
@@ -110,8 +110,13 @@ impl Partitions {
         F: FnOnce() -> Result<R, ReadError> + Send + 'static,
     {
         let reads = Arc::clone(&self.inner.reads);
+        let set = self.inner.set.load_full();
         async move {
-            let ended = reads.run(read).await;
+            let proven = move || {
+                set.live().try_for_each(|partition| partition.prove())?;
+                read()
+            };
+            let ended = reads.run(proven).await;
             ended.unwrap_or_else(|| Err(ReadError::panicked()))
         }
     }

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+use super::cluster::Line;
 use super::commit::disk_reserve::Reserve;
 use super::commit::flush_lag::{FlushLag, FlushLags};
 use super::commit::job::Job;
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     rules: Arc<dyn Rules>,
     pub(super) reserve: Reserve,
     pub(super) hold: Hold,
+    /// Where a member's driver is met.
+    pub(super) line: Option<Arc<Line>>,
     pub(super) metrics: metrics::Partition,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -57,7 +60,7 @@ impl Shared {
         memtables: Vec<Arc<Memtable>>,
         (image, log): (Image, log::LogReader),
         rules: Arc<dyn Rules>,
-        (reserve, hold): (Reserve, Hold),
+        (reserve, hold, line): (Reserve, Hold, Option<Arc<Line>>),
     ) -> Shared {
         let tail = tail_watched.borrow().0;
         Shared {
@@ -75,6 +78,7 @@ impl Shared {
             rules,
             reserve,
             hold,
+            line,
             metrics,
             writer: Mutex::new(None),
         }

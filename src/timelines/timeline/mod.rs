@@ -178,6 +178,11 @@ impl Timelines {
         self.inner.partitions.can_commit()
     }
 
+    /// Waits until all that was acknowledged before this call is shown here: before an answer that no read gives.
+    pub async fn proof(&self) -> Result<(), Error> {
+        Ok(self.inner.partitions.proof().await?)
+    }
+
     /// The clock that the server's own IDs are made by, ms since 1970.
     #[must_use]
     pub fn now_ms(&self) -> u64 {

@@ -15,6 +15,7 @@ use crate::halt::Halt;
 use crate::node::{Command, Node, Options, Reading};
 use crate::plant::{Plant, is_planted};
 use crate::settle::Answer;
+use crate::trim::TrimOptions;
 
 impl World {
     pub(super) fn start(&mut self, host: usize) {
@@ -23,6 +24,15 @@ impl World {
         }
         let (now, is_automatic, proof) = (self.steady(host), self.is_automatic, self.proof);
         let owner_silence_ms = self.silence_ms;
+        // What is on a host's disk is in its image, too, and no host may be left behind.
+        let trims = self.kind == Kind::Trims;
+        let nodes = NAMES.iter().filter(|_| trims);
+        let trim = TrimOptions {
+            nodes: nodes.map(|name| (*name).to_owned()).collect(),
+            age_ms: 200,
+            away_ms: u64::MAX,
+            every_ms: 50,
+        };
         let at = &mut self.hosts[host];
         at.boot += 1;
         let options = Options {
@@ -36,9 +46,12 @@ impl World {
             owner_silence_ms,
             attest_frames: 64,
             attest_ms: 2_000,
+            trim,
         };
+        let mut node = Node::new(options, at.disk.clone(), now);
+        node.covers(at.disk.position);
         at.process = Some(Process {
-            node: Node::new(options, at.disk.clone(), now),
+            node,
             consumer: 0,
             next: Position::ZERO,
             delivered_at: 0,
@@ -81,6 +94,7 @@ impl World {
             Event::Client => self.client(host),
             Event::Sync => {
                 let place = node.place().clone();
+                node.covers(place.position);
                 self.hosts[host].disk = place;
                 self.to(host, self.sync_ms * MS, Event::Sync);
             }
@@ -146,7 +160,7 @@ impl World {
             Command::Send(frame) => self.send(host, frame, latency),
             Command::Fetch(position) => {
                 let is_behind = self.random.percent(15) && !self.is_calm;
-                let found = self.stream.at(position).cloned().filter(|_| !is_behind);
+                let found = self.stream.kept(position).cloned().filter(|_| !is_behind);
                 self.to(host, 2 * latency, Event::Fetched(position, found));
             }
             Command::Follow(after) => {
@@ -178,6 +192,7 @@ impl World {
                     .for_each(|write| self.checker.moved(write));
             }
             Command::Say(beat) => self.say(host, &beat),
+            Command::Purge(upto) => self.stream.purged = self.stream.purged.max(upto),
             Command::Stop(halt) => self.stopped(host, &halt),
         }
     }

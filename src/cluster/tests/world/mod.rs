@@ -37,6 +37,8 @@ const WELL_UNTIL: u64 = FAULTS_UNTIL + 25_000 * MS;
 pub(crate) enum Kind {
     /// Anything fails, but the stream keeps what it has.
     Usual,
+    /// The same, and what all images have goes from the stream.
+    Trims,
     /// Leases are long, and owners are cut off, followed and followed again within them.
     Tense,
     /// The stream is cut, made anew or replaced, once.

@@ -91,6 +91,8 @@ impl World {
             return;
         }
         let mut due = Vec::new();
+        // Without a word.
+        process.next = process.next.max(self.stream.first());
         while process.next <= self.stream.last() && due.len() < 50 {
             let next = process.next;
             process.next = next.next();
@@ -126,18 +128,19 @@ impl World {
             .stream
             .frames
             .first()
+            .filter(|frame| frame.position > self.stream.purged)
             .and_then(|frame| match &frame.content {
                 Content::Genesis(genesis) => Some(genesis.clone()),
                 _ => None,
             });
         let crc = |position: &Position| {
-            let at = self.stream.at(*position).filter(|_| *position <= last);
-            at.map(|frame| frame.crc)
+            let at = self.stream.kept(*position);
+            at.filter(|_| *position <= last).map(|frame| frame.crc)
         };
         let crcs = positions.iter().map(crc).collect();
         let facts = StreamFacts {
             number,
-            first: Position(self.stream.base + 1),
+            first: self.stream.first(),
             last,
             genesis,
             crcs,

@@ -287,8 +287,8 @@ async fn wait(
         tokio::select! {
             _ = mailbox.take() => {}
             () = other_rules(&mut wait.turns) => {}
-            () = sleep_until(until) => return Ok(looked),
-            () = shared.waits_over.cancelled() => return Ok(looked),
+            () = sleep_until(until) => return wait.ends(shared, looked).await,
+            () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Caller, Shared, Started, Work};
+use super::super::{Caller, Shared, Started, Work, refusal as of_timelines};
 use super::session::{administrator, refusal, whole};
 use crate::credentials::{ApiKey, NewKey};
 use tideline_model::access::{GrantText, Grants, GrantsFrom};
@@ -47,11 +47,16 @@ fn asked(create: key::Create) -> Result<NewKey, Failure> {
     })
 }
 
-pub(in super::super) fn list(shared: &Shared, caller: &Caller) -> Started {
+pub(in super::super) fn list(shared: &Arc<Shared>, caller: &Caller) -> Started {
     administrator(shared, caller)?;
-    let keys = shared.door.iter().flat_map(|door| door.authority.keys());
-    let keys = keys.map(|key| told(&key)).collect();
-    Ok(Work::Now(Ok(Reply::KeyList(key::Listed { keys }))))
+    let shared = Arc::clone(shared);
+    let list = async move {
+        shared.timelines.proof().await.map_err(of_timelines)?;
+        let keys = shared.door.iter().flat_map(|door| door.authority.keys());
+        let keys = keys.map(|key| told(&key)).collect();
+        Ok(Reply::KeyList(key::Listed { keys }))
+    };
+    Ok(Work::Read(Box::pin(list)))
 }
 
 fn told(key: &ApiKey) -> key::ApiKey {

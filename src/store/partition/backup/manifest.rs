@@ -252,7 +252,7 @@ fn spoilt(folder: &Path, path: &str, what: &str) -> BackupError {
 }
 
 /// The files below a folder, in order, as paths from there. With `is_synced` the names in each folder are made durable.
-fn files_below(folder: &Path, is_synced: bool) -> Result<Vec<PathBuf>, BackupError> {
+pub(super) fn files_below(folder: &Path, is_synced: bool) -> Result<Vec<PathBuf>, BackupError> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
@@ -312,7 +312,7 @@ fn text(path: &Path) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -18,6 +18,7 @@ mod restore;
 mod reuse;
 mod salvage;
 mod secrets;
+mod snapshot;
 mod span;
 mod take;
 mod target;
@@ -38,6 +39,7 @@ pub use repair::{Repair, RepairFrom, RepairStep};
 pub use restore::{Fetched, Restored, restore, restore_fetched};
 pub use salvage::Loss;
 pub use secrets::{KEYS_FOLDER, Passphrase};
+pub use snapshot::{Snapshot, clear_unfinished, install};
 pub use take::Backup;
 
 use super::OpenError;

@@ -35,12 +35,18 @@ pub(super) struct Partial<'p> {
 impl Place {
     /// Opens the folder, or makes it. `history` is that of the data directory at `data`.
     pub(super) fn open(path: &Path, history: &str, data: &Path) -> Result<Place, BackupError> {
-        let shown = path.display();
         if within(path, data) {
             return Err(BackupError::refused(format!(
-                "{shown} is in the data directory; name a folder elsewhere, best on another disk"
+                "{} is in the data directory; name a folder elsewhere, best on another disk",
+                path.display()
             )));
         }
+        Place::at(path, history)
+    }
+
+    /// The same for a folder anywhere.
+    pub(super) fn at(path: &Path, history: &str) -> Result<Place, BackupError> {
+        let shown = path.display();
         let made = match folder(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made.and_then(|()| sync_parent(path)),

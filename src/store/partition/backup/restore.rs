@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use super::super::cluster::PLACE;
 use super::super::directory::identity;
 use super::super::directory::manifest::{MANIFEST, Manifest, RESTORE_STAGING};
 use super::super::directory::seal::Seal;
@@ -176,6 +177,8 @@ impl Restore {
             let is_ours = [MANIFEST, SEALED]
                 .iter()
                 .any(|name| path == Path::new(name));
+            // What is restored follows no cluster's log.
+            let is_ours = is_ours || path.ends_with(PLACE);
             if !is_ours && !is_cut {
                 self.copy(path)?;
             }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use super::super::cluster;
 use super::super::commit::flush_lag::FlushLag;
 use super::super::directory::inspection::Inspection;
 use super::super::directory::partition_folder;
@@ -77,7 +78,9 @@ impl Partitions {
         is_full: bool,
         progress: &Progress,
     ) -> Result<Backup, BackupError> {
-        let done = self.make_backup(to, server, is_full, progress);
+        let data = self.directory().path().to_owned();
+        let place = Place::open(to, &self.history().to_string(), &data)?;
+        let done = self.make_backup(&place, server, is_full, progress);
         // Whatever failed because of it.
         match progress.is_cancelled() && done.is_err() {
             true => Err(BackupError::Cancelled),
@@ -85,16 +88,18 @@ impl Partitions {
         }
     }
 
-    fn make_backup(
+    /// The same in an opened place.
+    pub(super) fn make_backup(
         &self,
-        to: &Path,
+        place: &Place,
         (server, passphrase): (&str, Option<&Passphrase>),
         is_full: bool,
         progress: &Progress,
     ) -> Result<Backup, BackupError> {
-        let history = self.history().to_string();
-        let data = self.directory().path().to_owned();
-        let place = Place::open(to, &history, &data)?;
+        let (history, data) = (
+            self.history().to_string(),
+            self.directory().path().to_owned(),
+        );
         let _staying = loop {
             match self.stay() {
                 Some(staying) => break staying,
@@ -124,6 +129,11 @@ impl Partitions {
         for id in set.map.ids() {
             let partition = set.at(id).ok_or_else(|| gone(id))?;
             images.push((id, partition, taking.image(id, partition)?));
+            // Behind what the image covers, and not behind what the log will reach.
+            cluster::copy_place(
+                &partition_folder(&data, id),
+                &partition_folder(&partial.data(), id),
+            )?;
         }
         // All at once, and only now: what was answered meanwhile is in the backup, too, and what one partition's
         // changes have led to in another is there with these changes, but for what passes in this moment.

@@ -59,7 +59,11 @@ impl Writer {
                 }
                 Came::Lost(position) => self.lost(member, position, StoreError::Busy),
                 Came::Full(position) => self.lost(member, position, StoreError::StorageFull),
-                Came::Stopped(why) => self.stop_member(member, why),
+                Came::Stopped(why) => {
+                    member.is_halted = true;
+                    member.owned = member.owns;
+                    self.stop_member(member, why);
+                }
             }
         }
         true

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tideline_cluster::{CommitTime, Draft, Event, Host};
 
 use super::line::{Came, Line};
+use tideline_base::ids::Position;
 
 /// A member's end of its line, for the driver.
 pub struct MemberHost {
@@ -28,6 +29,10 @@ impl Host for MemberHost {
 
     fn yields(&mut self) -> bool {
         self.line.yields()
+    }
+
+    fn covered(&mut self) -> Position {
+        self.line.covered()
     }
 
     fn event(&mut self, event: Event<'_>) {

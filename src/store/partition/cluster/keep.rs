@@ -53,6 +53,7 @@ impl Writer {
     fn sync_now(&mut self, member: &mut Member) -> bool {
         let synced = self.log.sync();
         (member.is_dirty, member.synced) = (false, Instant::now());
+        member.line.covers(self.shared.covered());
         if let Err(error) = &synced {
             self.stop_member(
                 member,
@@ -95,11 +96,12 @@ impl Writer {
                 job.answer(Err(StoreError::OutcomeUnknown));
             }
         }
-        if self.shared.is_stopped() || !self.sync_now(member) {
+        if self.shared.is_stopped() && !member.is_halted || !self.sync_now(member) {
             return;
         }
         let (folder, first) = &member.files;
-        if let Err(error) = place::write(folder, &member.place, first) {
+        let owned = member.owns || member.owned;
+        if let Err(error) = place::write_owned(folder, &member.place, first, owned) {
             // Nothing is flushed then; the next start has it all from the mirror.
             self.shared.stop(error.to_string());
         }

@@ -5,6 +5,7 @@
 //! anything is called.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -86,6 +87,8 @@ pub(in super::super) struct Line {
     /// There is room again for what comes.
     room: Condvar,
     reach: OnceLock<Reach>,
+    /// Up to where the image has everything.
+    covered: AtomicU64,
     pub(super) role: watch::Sender<Role>,
 }
 
@@ -96,6 +99,7 @@ impl Default for Line {
             state: Mutex::default(),
             room: Condvar::new(),
             reach: OnceLock::new(),
+            covered: AtomicU64::new(0),
             role: watch::Sender::new(Role::Follows { owner, term }),
         }
     }
@@ -141,6 +145,11 @@ impl Line {
         None
     }
 
+    /// Up to where the image has everything, as the writer has last seen.
+    pub(super) fn covered(&self) -> Position {
+        Position(self.covered.load(Ordering::Acquire))
+    }
+
     /// The driver wants to write at the next position; whether it may.
     pub(super) fn yields(&self) -> bool {
         let mut state = self.lock();
@@ -160,6 +169,10 @@ impl Line {
 
 /// The writer's end.
 impl Line {
+    pub(super) fn covers(&self, covered: Position) {
+        self.covered.store(covered.0, Ordering::Release);
+    }
+
     /// The thread that is woken when something came.
     pub(super) fn writer_is(&self, thread: Thread) {
         self.lock().writer = Some(thread);

@@ -29,6 +29,10 @@ pub(in super::super) struct Member {
     pub(super) files: (PathBuf, WholeFrame),
     pub(super) forward: Duration,
     pub(super) owns: bool,
+    /// The driver has stopped for good, and until then all was well here …
+    pub(super) is_halted: bool,
+    /// … and this node owned the log.
+    pub(super) owned: bool,
     /// The batch that is filled.
     pub(super) filled: Option<Filled>,
     /// The batch on its way.
@@ -84,6 +88,8 @@ impl Member {
             files,
             forward,
             owns: false,
+            is_halted: false,
+            owned: false,
             filled: None,
             sent: None,
             unanswered: VecDeque::new(),
@@ -99,6 +105,10 @@ impl Member {
     pub(super) fn wakes(&mut self, writer: Thread) {
         self.line.writer_is(writer.clone());
         self.waker = Arc::new(Unpark(writer)).into();
+    }
+
+    pub(in super::super) fn line(&self) -> &Arc<Line> {
+        &self.line
     }
 
     /// A frame that the mirror has, at a start.

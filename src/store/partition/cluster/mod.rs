@@ -11,18 +11,18 @@ mod keep;
 mod line;
 mod member;
 mod place;
+mod proof;
 mod run;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tideline_cluster::{Content, Frame, Genesis, Place};
 use tokio::sync::watch;
 
-use super::directory::{Directory, Standing};
-use super::shared::Shared;
-use super::{OpenError, Options, Partitions, ReadError, Rules, View};
+use super::directory::{Directory, Standing, partition_folder};
+use super::{OpenError, Options, Partitions, Rules};
 use crate::log::{LocalStorage, make_mirror};
 use tideline_base::clock::Clock;
 use tideline_base::ids::{HistoryId, PartitionId, Position};
@@ -30,14 +30,12 @@ use tideline_base::ids::{HistoryId, PartitionId, Position};
 pub use host::MemberHost;
 pub(super) use line::Line;
 pub(super) use member::Member;
+pub(super) use place::{NAME as PLACE, copy as copy_place};
 
 /// The one partition that a member has.
 const ONLY: PartitionId = PartitionId(0);
 /// A batch of a shared log is written at so many bytes: it crosses the network several times.
 const BATCH_BYTES: usize = 512 * 1024;
-
-/// What an owner's log has is shown within this time, or the read fails.
-const SHOWN_WAIT: Duration = Duration::from_secs(5);
 
 /// How a directory takes part in a cluster.
 #[derive(Clone, Debug)]
@@ -129,7 +127,7 @@ impl Partitions {
     /// What a member's part in its log is, and what it becomes; `None` = this directory is no member's.
     #[must_use]
     pub fn role(&self) -> Option<watch::Receiver<Role>> {
-        Some(self.inner.line.as_ref()?.role.subscribe())
+        Some(self.at(ONLY)?.line.as_ref()?.role.subscribe())
     }
 
     /// Names the driver. `wake` tells it of a batch; `proves` says whether this node owns the log for sure at the
@@ -140,31 +138,9 @@ impl Partitions {
         proves: impl Fn() -> bool + Send + Sync + 'static,
         read: impl Fn() -> Option<Position> + Send + Sync + 'static,
     ) {
-        if let Some(line) = &self.inner.line {
+        if let Some(line) = self.at(ONLY).as_ref().and_then(|one| one.line.as_ref()) {
             line.attach(Box::new(wake), Box::new(proves), Box::new(read));
         }
-    }
-
-    /// Takes a view that shows all that was acknowledged before this call, on whatever node. `Err` also where another
-    /// node has to be asked. Blocks.
-    pub(super) fn proven(partition: &Shared, line: Option<&Line>) -> Result<View, ReadError> {
-        // Before: what was acknowledged until then is shown. After: no other node had written when the view was taken.
-        let was_proven = line.is_none_or(Line::proves);
-        let view = partition.view()?;
-        let Some(line) = line.filter(|line| !was_proven || !line.proves()) else {
-            return Ok(view);
-        };
-        let elsewhere = || ReadError::new("this node of the cluster does not own the log");
-        let upto = line.read().ok_or_else(elsewhere)?;
-        let began = Instant::now();
-        while partition.tail() < upto {
-            // It is in the log here, and is about to be shown.
-            if began.elapsed() > SHOWN_WAIT {
-                return Err(ReadError::new("the cluster's log goes on too slowly"));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        partition.view()
     }
 }
 
@@ -202,10 +178,29 @@ impl Seating {
             self.forward,
         ))
     }
+}
 
-    pub(super) fn line(&self) -> &Arc<Line> {
-        &self.line
+/// Where a member's mirror was known to be right, and the log's first frame; `None` = the directory is new, or no
+/// member's.
+pub fn mirror(data: &Path) -> Result<Option<(Place, Frame)>, OpenError> {
+    let folder = partition_folder(data, ONLY);
+    match place::is_there(&folder)? {
+        true => place::read(&folder).map(Some),
+        false => Ok(None),
     }
+}
+
+/// Whether a member's directory has all that its node acknowledged as the owner of the term that it ends in: it has
+/// ended in order, or for want of the stream.
+pub fn has_all_it_owned(data: &Path) -> Result<bool, OpenError> {
+    place::owned(&partition_folder(data, ONLY))
+}
+
+/// Writes where a member's directory is, which nobody serves: behind all that it has, or before a first frame that its
+/// log is to go on with.
+pub fn set_mirror(data: &Path, place: &Place, first: &Frame, owned: bool) -> Result<(), OpenError> {
+    let directory = Directory::take(data)?;
+    place::write_owned(&directory.folder(ONLY), place, first, owned)
 }
 
 /// Refuses a member's directory where it would be written to alone: its log would become another one.

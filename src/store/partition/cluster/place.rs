@@ -16,7 +16,7 @@ use tideline_cluster::{Claim, Frame, Place};
 use super::super::OpenError;
 use tideline_base::ids::{HistoryId, Position};
 
-const NAME: &str = "place";
+pub(in super::super) const NAME: &str = "place";
 const PART: &str = "place.part";
 /// The version of the file.
 const FORMAT: u32 = 1;
@@ -38,6 +38,9 @@ struct Written {
     trimmed: u64,
     began: u64,
     is_ended: bool,
+    /// See [`owned`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    owned: bool,
     /// The first frame, in base64.
     first: String,
     /// CRC-32C of all but this, as the file has it with 0 here.
@@ -59,8 +62,27 @@ pub(super) fn is_there(folder: &Path) -> Result<bool, OpenError> {
     found.map_err(|error| OpenError::from_io("look at", &name, error))
 }
 
+/// Copies it to another folder, if there is one.
+pub(in super::super) fn copy(from: &Path, to: &Path) -> Result<(), OpenError> {
+    if is_there(from)? {
+        let copied = fs::copy(from.join(NAME), to.join(NAME));
+        copied.map_err(|error| OpenError::from_io("write", &to.join(NAME), error))?;
+    }
+    Ok(())
+}
+
 /// Writes it, and makes it durable. All that it speaks of is.
 pub(super) fn write(folder: &Path, place: &Place, first: &Frame) -> Result<(), OpenError> {
+    write_owned(folder, place, first, false)
+}
+
+/// The same of a node that owned the present term up to there, and ends.
+pub(super) fn write_owned(
+    folder: &Path,
+    place: &Place,
+    first: &Frame,
+    owned: bool,
+) -> Result<(), OpenError> {
     let Place {
         log,
         position,
@@ -93,6 +115,7 @@ pub(super) fn write(folder: &Path, place: &Place, first: &Frame) -> Result<(), O
         trimmed: trimmed.0,
         began: began.0,
         is_ended: *is_ended,
+        owned,
         first: STANDARD.encode(&first.bytes),
         crc: 0,
     };
@@ -114,6 +137,17 @@ fn text(written: &Written) -> String {
 
 /// Reads it: the place, and the log's first frame.
 pub(super) fn read(folder: &Path) -> Result<(Place, Frame), OpenError> {
+    let (place, first, _) = read_all(folder)?;
+    Ok((place, first))
+}
+
+/// Whether the node owned the term of the place up to there, so that the mirror has all that it has acknowledged.
+pub(super) fn owned(folder: &Path) -> Result<bool, OpenError> {
+    let (_, _, owned) = read_all(folder)?;
+    Ok(owned)
+}
+
+fn read_all(folder: &Path) -> Result<(Place, Frame, bool), OpenError> {
     let name = folder.join(NAME);
     let found = fs::read(&name).map_err(|error| OpenError::from_io("read", &name, error))?;
     parse(&found).ok_or_else(|| OpenError::Damaged {
@@ -121,7 +155,7 @@ pub(super) fn read(folder: &Path) -> Result<(Place, Frame), OpenError> {
     })
 }
 
-fn parse(found: &[u8]) -> Option<(Place, Frame)> {
+fn parse(found: &[u8]) -> Option<(Place, Frame, bool)> {
     let mut written: Written = serde_json::from_slice(found).ok()?;
     let crc = std::mem::take(&mut written.crc);
     if written.format != FORMAT || crc != crc32c::crc32c(text(&written).as_bytes()) {
@@ -146,5 +180,5 @@ fn parse(found: &[u8]) -> Option<(Place, Frame)> {
         began: Position(written.began),
         is_ended: written.is_ended,
     };
-    Some((place, first))
+    Some((place, first, written.owned))
 }

@@ -227,6 +227,7 @@ impl Writer {
         if member.is_free() {
             member.line.release();
         }
+        member.line.covers(self.shared.covered());
         let is_quiet = member.is_free() && member.waits.is_none() && !member.is_dirty;
         let wait = match is_quiet && !member.is_lagging && !self.is_closing {
             true => REST,

@@ -75,7 +75,11 @@ pub(in super::super) fn start(
         memtables,
         stores,
         Arc::clone(&rules),
-        (reserve, Hold::new(options.holds_log)),
+        (
+            reserve,
+            Hold::new(options.holds_log),
+            member.as_ref().map(|member| Arc::clone(member.line())),
+        ),
     );
     shared.hold.set_follows(member.is_some());
     let shared = Arc::new(shared);

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::super::OpenError;
 
-pub(super) const LOCK: &str = "lock";
+pub(in super::super) const LOCK: &str = "lock";
 
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let name = path.join(LOCK);
@@ -21,6 +21,13 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
         .open(&name)
         .map_err(|error| OpenError::from_io("open", &name, error))?;
     hold(path, file)
+}
+
+/// Has a folder, which is made if it is not there, for oneself.
+pub(in super::super) fn alone(path: &Path) -> Result<File, OpenError> {
+    super::make(path)?;
+    super::refuse_network(path)?;
+    lock(path)
 }
 
 /// For who only reads. `None`: there is no lock, so nobody has served this, a copy perhaps.

@@ -70,6 +70,14 @@ impl Tail {
         }
     }
 
+    /// The partition, if it has not ended.
+    pub(in super::super) fn live_partition(&self) -> Option<&Arc<Shared>> {
+        match &self.of {
+            Of::Live(partition) => Some(partition),
+            Of::Ended(_) | Of::Gone(_) => None,
+        }
+    }
+
     fn log(&self) -> Option<&LogReader> {
         match &self.of {
             Of::Live(partition) => Some(&partition.log),

@@ -181,6 +181,7 @@ impl Drive {
             owner_silence_ms: 800,
             attest_frames: 16,
             attest_ms: 50,
+            trim: tideline_cluster::TrimOptions::default(),
         };
         let place_at = place.position;
         let driven = Driven {
@@ -310,7 +311,7 @@ impl Driven {
                 let found = self.stream.at(position).map(|frame| frame.sealed);
                 self.node.fetched(position, found, now());
             }
-            Command::Follow(_) | Command::Say(_) => {}
+            Command::Follow(_) | Command::Say(_) | Command::Purge(_) => {}
             Command::Look { number, positions } => {
                 let crc = |at| self.stream.at(at).map(|frame| frame.sealed.crc);
                 let facts = StreamFacts {
