@@ -15,7 +15,7 @@ mod names;
 mod steady;
 mod survey;
 
-pub use create::{Made, create, genesis, read_all};
+pub use create::{Beginning, adopt, create, genesis, read_all};
 pub use driver::{Driver, Options};
 pub use link::Access;
 pub use steady::steady_now;

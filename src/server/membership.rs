@@ -31,6 +31,8 @@ use crate::partition::{MemberOptions, Partitions, Role, Tail, directory_map};
 pub(super) struct Membership {
     key: ClusterKey,
     digests: BTreeMap<String, String>,
+    /// While this term lasts nobody has owned the log.
+    first_term: u64,
     /// Where the partition is; `None` = it has ended, and lets go of its directory.
     tail: Mutex<Option<Tail>>,
     role: watch::Receiver<Role>,
@@ -102,6 +104,7 @@ impl Membership {
             },
         };
         let partitions = opened.partitions.clone();
+        let first_term = seat.first_term;
         let driver = Driver::begin(options, seat.place, Box::new(seat.host));
         let driver = driver.map_err(|error| match error.kind() {
             std::io::ErrorKind::InvalidInput => StartError::Setting(format!("cluster: {error}")),
@@ -119,6 +122,7 @@ impl Membership {
         let membership = Membership {
             digests: digests.map(|(of, text)| (of.to_owned(), text)).collect(),
             key: key.clone(),
+            first_term,
             tail: Mutex::new(Some(partitions.tail(PARTITION))),
             role,
             driver: Mutex::new(Some(driver)),
@@ -136,10 +140,7 @@ impl Membership {
         loop {
             let is_new = match &*role.borrow_and_update() {
                 Role::Owns { .. } => return,
-                Role::Follows {
-                    owner: None,
-                    term: 0,
-                } => true,
+                Role::Follows { owner: None, term } if *term == self.first_term => true,
                 Role::Follows { .. } | Role::Stopped(_) => false,
             };
             // Noted for the status, too.

@@ -1,7 +1,8 @@
 //! `tideline cluster`: what a person prepares a cluster with, asks its nodes, and has one of them own the log by.
 //!
-//! Owns: the commands. Promises: what is refused is one sentence that says what to do. Must not: open a data directory.
+//! Owns: the commands. Promises: what is refused is one sentence that says what to do. Must not: serve.
 
+mod adopt;
 mod ask;
 mod create;
 mod nats_config;
@@ -12,6 +13,7 @@ use clap::Subcommand;
 use super::output::Output;
 use crate::config::{self, ClusterKey, Config, Flags};
 
+pub use adopt::AdoptArgs;
 pub use ask::NodesArgs;
 pub use create::CreateArgs;
 pub use nats_config::NatsConfigArgs;
@@ -29,6 +31,12 @@ pub enum ClusterCommand {
     ///
     /// Afterwards start the nodes. The first of them, by name, owns the log until `take-over` is typed.
     Create(CreateArgs),
+    /// Make a data directory a part of a new cluster, whose log goes on where that directory's ends
+    ///
+    /// Clients go on with their epochs and positions. The directory must not be in use; nothing else of it changes, and
+    /// what was interrupted is gone on with by the same command. Copy the directory to the other nodes before one of
+    /// them is started: the stream has only what comes after.
+    Adopt(AdoptArgs),
     /// Show each node: which one owns the log, and how far the others are behind
     Status(NodesArgs),
     /// Fail unless all nodes are there, one owns the log, and their settings are alike
@@ -45,6 +53,7 @@ pub fn cluster(what: &ClusterCommand, out: &mut Output) -> Result<(), String> {
     match what {
         ClusterCommand::NatsConfig(args) => nats_config::nats_config(args, out),
         ClusterCommand::Create(args) => create::create(args, out),
+        ClusterCommand::Adopt(args) => adopt::adopt(args, out),
         ClusterCommand::Status(args) => ask::status(args, out),
         ClusterCommand::Check(args) => ask::check(args, out),
         ClusterCommand::TakeOver(args) => take_over::take_over(args, out),

@@ -46,7 +46,7 @@ pub use backup::{
     restore_fetched, time_text,
 };
 use cluster::{Line, Seating};
-pub use cluster::{MemberHost, MemberOptions, Role, Seat};
+pub use cluster::{Adoption, MemberHost, MemberOptions, Role, Seat};
 pub use commit::job::Look;
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;
