@@ -95,6 +95,12 @@ async fn begin_on(link: &Link, beginning: &Beginning) -> Result<Begun, String> {
     };
     // An empty one that begins here is left of an attempt that was interrupted.
     if state.last >= state.first || state.last != *position {
+        let last = soon(link, state.last).await?;
+        if last.is_some_and(|last| last.sealed.content == Content::Ends) {
+            return Err(format!(
+                "stream {stream} is that of a cluster that was dissolved: name another cluster, or delete the stream"
+            ));
+        }
         return Ok(Begun::There(first_of(link, state.first).await?));
     }
     check_stream(&state.settings, &link.names.subject)?;

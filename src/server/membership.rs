@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tideline_cluster::ReadProof;
 use tideline_jetstream::{Access, Demands, Driver, Options, genesis};
@@ -19,12 +19,14 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::StartError;
-use super::ground::Ground;
+use crate::bounds::Bounds;
+use crate::clock::Clock;
 use crate::config::{ClusterKey, Config};
 use crate::data_directory::{Opened, StoreFailure};
+use crate::faults;
 use crate::gateway::{Cluster, NodeRole, NodeStatus};
 use crate::ids::PartitionId;
-use crate::metrics;
+use crate::metrics::{self, Metrics};
 use crate::partition::{MemberOptions, Partitions, Role, Tail, directory_map};
 
 /// See the file's opening.
@@ -58,7 +60,7 @@ impl Membership {
     pub(super) async fn begin(
         key: &ClusterKey,
         config: &Config,
-        ground: &Ground,
+        by: (&Arc<Bounds>, &Arc<Metrics>, &Arc<Clock>),
         claims_again: bool,
     ) -> Result<(Arc<Membership>, Opened), StartError> {
         let access = access(key)?;
@@ -80,7 +82,7 @@ impl Membership {
         let open = move |dir: &Path, options, rules, clock| {
             Partitions::open_member(dir, options, rules, clock, member)
         };
-        let by = (&ground.bounds, &ground.metrics, &ground.clock);
+        let metrics = by.1.cluster();
         let opened = Opened::by(config, by, open).await;
         let (opened, seat) = opened.map_err(StartError::Store)?;
         let options = Options {
@@ -127,7 +129,7 @@ impl Membership {
             role,
             driver: Mutex::new(Some(driver)),
             has_joined: AtomicBool::new(false),
-            metrics: ground.metrics.cluster(),
+            metrics,
         };
         Ok((Arc::new(membership), opened))
     }
@@ -141,7 +143,7 @@ impl Membership {
             let is_new = match &*role.borrow_and_update() {
                 Role::Owns { .. } => return,
                 Role::Follows { owner: None, term } if *term == self.first_term => true,
-                Role::Follows { .. } | Role::Stopped(_) => false,
+                Role::Follows { .. } | Role::Ended | Role::Stopped(_) => false,
             };
             // Noted for the status, too.
             let has_all = self.has_all();
@@ -161,7 +163,7 @@ impl Membership {
     pub(super) fn owned(&self) -> Option<u64> {
         match *self.role.borrow() {
             Role::Owns { term } => Some(term),
-            Role::Follows { .. } | Role::Stopped(_) => None,
+            Role::Follows { .. } | Role::Ended | Role::Stopped(_) => None,
         }
     }
 
@@ -176,6 +178,52 @@ impl Membership {
         let owns = |role: &Role| matches!(role, Role::Owns { term } if *term == of);
         // An error = the partition is closed, which nobody does to an owner before this has returned.
         let _ = role.wait_for(|role| !owns(role)).await;
+    }
+
+    /// Closes the log for good: this node has all of it, owns it, and writes the last frame, unless that is there.
+    pub(super) async fn close_log(&self) -> Result<(), String> {
+        let mut role = self.role.clone();
+        let (mut at, mut since) = (0, Instant::now());
+        // The term in which this node has asked for the log.
+        let (mut asked, mut is_ending) = (None, false);
+        loop {
+            let now = role.borrow_and_update().clone();
+            let known = self.status().known;
+            match now {
+                Role::Ended => return Ok(()),
+                Role::Stopped(why) => return Err(why),
+                Role::Follows { term, .. } if asked.is_none() && self.has_all() => {
+                    asked = Some(term);
+                    self.take_over();
+                }
+                Role::Follows {
+                    owner: Some(owner),
+                    term,
+                } if owner != self.key.node && asked.is_some_and(|asked| term > asked) => {
+                    return Err(format!(
+                        "{owner} has claimed the log meanwhile: stop that node"
+                    ));
+                }
+                Role::Owns { .. } if faults::is_named("dissolve_quietly") => return Ok(()),
+                Role::Owns { .. } if !is_ending => {
+                    is_ending = true;
+                    if let Some(driver) = self.driver() {
+                        drop(spawn_blocking(move || driver.end()));
+                    }
+                }
+                Role::Owns { .. } | Role::Follows { .. } => {}
+            }
+            // Much of it may have to be read.
+            if self.applied() > at {
+                (at, since) = (self.applied(), Instant::now());
+            }
+            if since.elapsed() > CLOSES {
+                return Err(format!(
+                    "the log does not answer; what is here ends at {at}, and {known} is known to be in it"
+                ));
+            }
+            let _ = tokio::time::timeout(LOOK_EVERY, role.changed()).await;
+        }
     }
 
     /// Hands the log over to nobody.
@@ -210,6 +258,11 @@ impl Membership {
         self.metrics.lag.count(known.saturating_sub(applied));
     }
 
+    fn applied(&self) -> u64 {
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.as_ref().map_or(0, |tail| tail.position().0)
+    }
+
     fn driver(&self) -> Option<Arc<Driver>> {
         let driver = self.driver.lock();
         driver.unwrap_or_else(PoisonError::into_inner).clone()
@@ -234,11 +287,16 @@ impl Cluster for Membership {
             Role::Owns { term } => (NodeRole::Owner, me(), term, None),
             Role::Follows { owner, term } if has_joined => (NodeRole::Follower, owner, term, None),
             Role::Follows { owner, term } => (NodeRole::Joining, owner, term, None),
+            Role::Ended => {
+                let name = &self.key.name;
+                let why = format!(
+                    "cluster {name} was dissolved, and one of its directories is served alone"
+                );
+                (NodeRole::Stopped, None, 0, Some(why))
+            }
             Role::Stopped(why) => (NodeRole::Stopped, None, 0, Some(why)),
         };
-        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        let applied = tail.as_ref().map_or(0, |tail| tail.position().0);
-        drop(tail);
+        let applied = self.applied();
         let driver = self.driver();
         let known = driver.as_ref().map_or(0, |driver| driver.known().0);
         let unsure_ms = driver.map_or(0, |driver| driver.unsure_ms());
@@ -307,5 +365,7 @@ const ATTEST_FRAMES: u64 = 4_096;
 const ATTEST_MS: u64 = 60_000;
 /// A node that is well is not sure for a moment at most, when NATS has another leader.
 const UNSURE_MS: u64 = 2_000;
+/// A log that does not go on for so long is not closed.
+const CLOSES: Duration = Duration::from_secs(60);
 const GIVES_UP: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -1,8 +1,8 @@
 //! `tideline cluster adopt`: a data directory that was served alone becomes a part of a cluster.
 //!
-//! Owns: the order of the steps, of which each can be repeated. Promises: nothing in the directory is changed before the
-//! stream goes on behind its log; a stream that goes on behind another one is left as it is, and refused. Must not: be
-//! done by a node: theirs is a login that may make no stream.
+//! Owns: the order of the steps, each of which can be repeated. Promises: the directory serves alone until the stream
+//! goes on behind its log; a stream that goes on behind another one is left as it is, and refused. Must not: be done by
+//! a node: theirs is a login that may make no stream.
 
 use std::io::Write as _;
 use std::path::PathBuf;

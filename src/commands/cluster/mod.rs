@@ -5,6 +5,7 @@
 mod adopt;
 mod ask;
 mod create;
+mod dissolve;
 mod nats_config;
 mod take_over;
 
@@ -16,6 +17,7 @@ use crate::config::{self, ClusterKey, Config, Flags};
 pub use adopt::AdoptArgs;
 pub use ask::NodesArgs;
 pub use create::CreateArgs;
+pub use dissolve::DissolveArgs;
 pub use nats_config::NatsConfigArgs;
 pub use take_over::TakeOverArgs;
 
@@ -46,6 +48,12 @@ pub enum ClusterCommand {
     /// Waits until it does. While another node owns the log and lives, --force is asked for: then that one hands it
     /// over, and clients reconnect. No acknowledged write is lost either way.
     TakeOver(TakeOverArgs),
+    /// End a cluster: a node's data directory serves alone from then on
+    ///
+    /// Clients go on with their epochs and positions. Stop the nodes first. The directory gets what it has missed, and
+    /// the log's last frame says that the cluster has ended: no node goes on behind it, whenever it comes. What was
+    /// interrupted is gone on with by the same command.
+    Dissolve(DissolveArgs),
 }
 
 /// Does it.
@@ -57,6 +65,7 @@ pub fn cluster(what: &ClusterCommand, out: &mut Output) -> Result<(), String> {
         ClusterCommand::Status(args) => ask::status(args, out),
         ClusterCommand::Check(args) => ask::check(args, out),
         ClusterCommand::TakeOver(args) => take_over::take_over(args, out),
+        ClusterCommand::Dissolve(args) => dissolve::dissolve(args, out),
     }
 }
 

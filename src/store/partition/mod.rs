@@ -45,8 +45,8 @@ pub use backup::{
     RepairStep, RestorePoint, Restored, listed_backups, prune_backups, remove_place, restore,
     restore_fetched, time_text,
 };
+pub use cluster::{Adoption, Belongs, MemberHost, MemberOptions, Role, Seat, belongs, leave};
 use cluster::{Line, Seating};
-pub use cluster::{Adoption, MemberHost, MemberOptions, Role, Seat};
 pub use commit::job::Look;
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;

@@ -28,7 +28,7 @@ use crate::log::{LocalStorage, make_mirror};
 use tideline_base::clock::Clock;
 use tideline_base::ids::{HistoryId, PartitionId, Position};
 
-pub use adopt::Adoption;
+pub use adopt::{Adoption, Belongs, belongs, leave};
 pub use host::MemberHost;
 pub(super) use line::Line;
 pub(super) use member::Member;
@@ -68,6 +68,8 @@ pub enum Role {
         /// Its term.
         term: u64,
     },
+    /// The log was closed for good: nobody writes to it any more.
+    Ended,
     /// It takes no further part, for this reason.
     Stopped(String),
 }
@@ -233,8 +235,8 @@ fn refuse_empty(dir: &Path, begins: Position) -> Result<(), OpenError> {
         return Ok(());
     }
     Err(refused(&format!(
-        "{} is empty, and the cluster's log begins at {begins}, behind the directory that was adopted: copy that directory \
-         here, as it was then",
+        "{} is empty, and the cluster's log begins at {begins}, behind the directory that was adopted: copy that \
+         directory here, as it was then",
         dir.display()
     )))
 }

@@ -1,0 +1,44 @@
+//! The end of a cluster: its log is closed for good, and a node's directory is served alone from then on.
+//!
+//! Owns: the order of the steps. Promises: the directory leaves when it has all of the log and nobody can write to that
+//! any more; what was interrupted is gone on with by the same call. Must not: serve.
+
+use std::sync::Arc;
+
+use super::membership::Membership;
+use crate::clock::Clock;
+use crate::config::{ClusterKey, Config};
+use crate::faults;
+use crate::metrics::Metrics;
+use crate::partition::{Belongs, belongs, leave};
+use crate::people::People;
+use crate::table::Catalog;
+
+/// Ends the cluster, so that the data directory of `config` is served alone. What is refused is one sentence.
+pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
+    let shown = config.data.display();
+    let rules = People::rules(&config.timeline_limits(), Catalog::default());
+    match belongs(&config.data, &rules).map_err(|error| error.to_string())? {
+        Belongs::Dissolved => return Ok(()),
+        Belongs::Nobody => {
+            return Err(format!("{shown} belongs to no cluster: it is served alone"));
+        }
+        Belongs::Cluster(name) if name != key.name => {
+            return Err(format!(
+                "{shown} is a part of cluster {name}, not of {}",
+                key.name
+            ));
+        }
+        Belongs::Cluster(_) => {}
+    }
+    let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
+    let begun = Membership::begin(key, config, (&Arc::default(), &metrics, &clock), false).await;
+    let (membership, opened) = begun.map_err(|error| error.to_string())?;
+    faults::reached("dissolve_step");
+    let closed = membership.close_log().await;
+    faults::reached("dissolve_step");
+    opened.partitions.close().await;
+    membership.end().await;
+    closed?;
+    leave(&config.data).map_err(|error| error.to_string())
+}
