@@ -3,7 +3,7 @@
 //! The layers are crates, one above the other; ARCHITECTURE.md shows them, Cargo holds them. Here they come together:
 //! the configuration, the server's start and end, the commands. docs/INTERNALS.md has the ways of calls in detail.
 
-pub use tideline_base::{bounds, clock, decode, disk, ids, journal, metrics, secret, tls};
+pub use tideline_base::{bounds, clock, decode, disk, faults, ids, journal, metrics, secret, tls};
 pub use tideline_gateway as gateway;
 pub use tideline_gateway::{credentials, health, webhook};
 pub use tideline_model as model;
