@@ -4,13 +4,16 @@
 //! any more; what was interrupted is gone on with by the same call. Must not: serve.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 use super::membership::Membership;
 use crate::clock::Clock;
 use crate::config::{ClusterKey, Config};
 use crate::faults;
 use crate::metrics::Metrics;
-use crate::partition::{Belongs, belongs, leave};
+use crate::partition::{Belongs, OpenError, belongs, leave};
 use crate::people::People;
 use crate::table::Catalog;
 
@@ -39,6 +42,17 @@ pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
     faults::reached("dissolve_step");
     opened.partitions.close().await;
     membership.end().await;
+    drop((opened, membership));
     closed?;
-    leave(&config.data).map_err(|error| error.to_string())
+    let until = Instant::now() + LETS_GO;
+    loop {
+        match leave(&config.data) {
+            // What was stopped lets go of the directory soon.
+            Err(OpenError::InUse { .. }) if Instant::now() < until => sleep(LOOK_EVERY).await,
+            left => return left.map_err(|error| error.to_string()),
+        }
+    }
 }
+
+const LETS_GO: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);

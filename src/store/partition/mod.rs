@@ -150,7 +150,10 @@ impl Partitions {
         directory::identity::settle(&mut directory, &options.image, &rules, &make_log)?;
         let dir = directory.path();
         served::mark(dir)?;
-        let seal = Seal::of(dir, is_new)?;
+        let seal = match seating {
+            Some(_) => Seal::of_log(dir, is_new, cluster::log_of(&directory)?)?,
+            None => Seal::of(dir, is_new)?,
+        };
         if let Some(disk_bytes) = tideline_base::disk::total(dir) {
             options.fit(disk_bytes, directory.ids().len());
         }

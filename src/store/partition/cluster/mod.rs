@@ -218,6 +218,12 @@ impl Seating {
     }
 }
 
+/// The IDs of a member's log and history.
+pub(super) fn log_of(directory: &Directory) -> Result<(HistoryId, HistoryId), OpenError> {
+    let (place, _) = place::read(&directory.folder(ONLY))?;
+    Ok((place.log, directory.origin().history))
+}
+
 /// Refuses a member's directory where it would be written to alone: its log would become another one.
 pub(super) fn refuse_member(directory: &Directory) -> Result<(), OpenError> {
     match place::is_there(&directory.folder(ONLY))? {
