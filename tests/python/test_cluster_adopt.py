@@ -106,9 +106,11 @@ def test_clients_go_on_where_a_directory_becomes_a_clusters(place, tmp_path):
     refused(cluster.adopt(alone.data, login=tmp_path / "nats" / "node.login"), "stream TL_chat_0 was not made")
     other = Server(alone.directory)
     other.data = copy(alone, tmp_path / "other")
-    with Client(other.start(), user="ann") as ann:
-        ann.append("elsewhere")
-    other.stop()
+    try:
+        with Client(other.start(), user="ann") as ann:
+            ann.append("elsewhere")
+    finally:
+        other.stop()
     plain = copy(alone, tmp_path / "plain")
 
     # Killed at each step, and typed again: before and behind the stream's making, its first frame, the directory's file.
@@ -210,7 +212,7 @@ def test_a_cluster_ends_and_its_directory_serves_alone(tmp_path):
         refused(cluster.run("take-over", "n2", "--config", cluster.config), "was dissolved")
         n1.stop()
         n2.stop()
-        alone = Server(n3.directory)
+        alone = cluster.serves_alone(n3)
         clients.go_on(alone.start(), "f", "g")
         alone.stop()
         verified = subprocess.run([alone.binary, "verify", alone.data], capture_output=True, text=True, timeout=60)
@@ -240,7 +242,6 @@ def test_a_cluster_that_ends_without_a_word_goes_on(tmp_path):
         n1.kill()
         ended = cluster.dissolve(n3.data, "dissolve_quietly")
         assert ended.returncode == 0, ended
-        alone = Server(n3.directory).start()
+        alone = cluster.serves_alone(n3).start()
         cluster.take_over("n2")
         assert alone.get("/readyz")[0] == 200
-        alone.stop()
