@@ -18,7 +18,8 @@ use crate::people::People;
 use crate::table::Catalog;
 
 /// Ends the cluster, so that the data directory of `config` is served alone. What is refused is one sentence.
-pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
+/// `is_forced`: also where the cluster has ended already, by another directory.
+pub async fn dissolve(key: &ClusterKey, config: &Config, is_forced: bool) -> Result<(), String> {
     let shown = config.data.display();
     let rules = People::rules(&config.timeline_limits(), Catalog::default());
     match belongs(&config.data, &rules).map_err(|error| error.to_string())? {
@@ -38,7 +39,9 @@ pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
     let begun = Membership::begin(key, config, (&Arc::default(), &metrics, &clock), false).await;
     let (membership, opened) = begun.map_err(|error| error.to_string())?;
     faults::reached("dissolve_step");
-    let closed = membership.close_log().await;
+    let (partitions, text) = (&opened.partitions, |error: OpenError| error.to_string());
+    let leaves = |term| partitions.leaves_in(term).map_err(text);
+    let closed = membership.close_log(&leaves).await;
     faults::reached("dissolve_step");
     opened.partitions.close().await;
     membership.end().await;
@@ -46,7 +49,7 @@ pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
     closed?;
     let until = Instant::now() + LETS_GO;
     loop {
-        match leave(&config.data) {
+        match leave(&config.data, is_forced) {
             // What was stopped lets go of the directory soon.
             Err(OpenError::InUse { .. }) if Instant::now() < until => sleep(LOOK_EVERY).await,
             left => return left.map_err(|error| error.to_string()),

@@ -181,7 +181,11 @@ impl Membership {
     }
 
     /// Closes the log for good: this node has all of it, owns it, and writes the last frame, unless that is there.
-    pub(super) async fn close_log(&self) -> Result<(), String> {
+    /// `leaves` gets its term before.
+    pub(super) async fn close_log(
+        &self,
+        leaves: &(dyn Fn(u64) -> Result<(), String> + Sync),
+    ) -> Result<(), String> {
         let mut role = self.role.clone();
         let (mut at, mut since) = (0, Instant::now());
         // The term in which this node has asked for the log.
@@ -205,7 +209,8 @@ impl Membership {
                     ));
                 }
                 Role::Owns { .. } if faults::is_named("dissolve_quietly") => return Ok(()),
-                Role::Owns { .. } if !is_ending => {
+                Role::Owns { term } if !is_ending => {
+                    leaves(term)?;
                     is_ending = true;
                     if let Some(driver) = self.driver() {
                         drop(spawn_blocking(move || driver.end()));

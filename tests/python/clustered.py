@@ -120,8 +120,8 @@ class Cluster:
         self.alone.append(Server(node.directory))
         return self.alone[-1]
 
-    def dissolve(self, data, fault="", config=None):
-        return self.run("dissolve", "--config", config or self.config, "--data", data, fault=fault)
+    def dissolve(self, data, *words, fault="", config=None):
+        return self.run("dissolve", "--config", config or self.config, "--data", data, *words, fault=fault)
 
     def delete_stream(self):
         """By NATS' own protocol, as an operator may."""
