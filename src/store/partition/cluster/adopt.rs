@@ -115,8 +115,8 @@ impl Adoption {
         if position > behind || follows != Ok(false) {
             return Err(refused(&format!(
                 "{shown} was served since it was copied or its adoption was interrupted, and the cluster's log goes on \
-                 without that: take a copy of the directory that was adopted, as it was then, or, if no node was started \
-                 yet, delete the stream and adopt again"
+                 without that: take a copy of the directory that was adopted, as it was then, or, if no node was \
+                 started yet, delete the stream and adopt again"
             )));
         }
         faults::reached("adopt_step");
@@ -166,8 +166,8 @@ impl Partitions {
     }
 }
 
-/// Makes a member's directory, whose log was closed for good, one that is served alone. Only one directory may go on with
-/// a history: that whose node has closed the log, or with `is_forced` another one.
+/// Makes a member's directory, whose log was closed for good, one that is served alone. Only one directory may go on
+/// with a history: that whose node has closed the log, or with `is_forced` another one.
 pub fn leave(path: &Path, is_forced: bool) -> Result<(), OpenError> {
     let directory = Directory::take(path)?;
     let folder = directory.folder(ONLY);
