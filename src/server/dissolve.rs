@@ -15,12 +15,13 @@ use crate::config::{ClusterKey, Config};
 use crate::faults;
 use crate::gateway::Cluster as _;
 use crate::metrics::Metrics;
-use crate::partition::{Belongs, OpenError, Role, belongs, leave};
+use crate::partition::{Belongs, OpenError, Partitions, Role, belongs, leave};
 use crate::people::People;
 use crate::table::Catalog;
 
 /// Ends the cluster, so that the data directory of `config` is served alone. What is refused is one sentence.
-pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
+/// `is_forced`: also where the cluster has ended already, by another directory.
+pub async fn dissolve(key: &ClusterKey, config: &Config, is_forced: bool) -> Result<(), String> {
     let shown = config.data.display();
     let rules = People::rules(&config.timeline_limits(), Catalog::default());
     match belongs(&config.data, &rules).map_err(|error| error.to_string())? {
@@ -47,7 +48,7 @@ pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
     let begun = Membership::begin(key, config, (&Arc::default(), &metrics, &clock), false).await;
     let (membership, opened) = begun.map_err(|error| error.to_string())?;
     faults::reached("dissolve_step");
-    let closed = close_log(&membership).await;
+    let closed = close_log(&membership, &opened.partitions).await;
     faults::reached("dissolve_step");
     opened.partitions.close().await;
     membership.end().await;
@@ -55,7 +56,7 @@ pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
     closed?;
     let until = Instant::now() + LETS_GO;
     loop {
-        match leave(&config.data) {
+        match leave(&config.data, is_forced) {
             // What was stopped lets go of the directory soon.
             Err(OpenError::InUse { .. }) if Instant::now() < until => sleep(LOOK_EVERY).await,
             left => return left.map_err(|error| error.to_string()),
@@ -64,7 +65,8 @@ pub async fn dissolve(key: &ClusterKey, config: &Config) -> Result<(), String> {
 }
 
 /// Closes the log for good: this node has all of it, owns it, and writes the last frame, unless that is there.
-async fn close_log(member: &Membership) -> Result<(), String> {
+/// Before, the directory notes that it is the one that leaves.
+async fn close_log(member: &Membership, partitions: &Partitions) -> Result<(), String> {
     let mut role = member.role();
     let (mut at, mut since) = (0, Instant::now());
     // The term in which this node has asked for the log.
@@ -88,7 +90,9 @@ async fn close_log(member: &Membership) -> Result<(), String> {
                 ));
             }
             Role::Owns { .. } if faults::is_named("dissolve_quietly") => return Ok(()),
-            Role::Owns { .. } if !is_ending => {
+            Role::Owns { term } if !is_ending => {
+                let noted = partitions.leaves_in(term);
+                noted.map_err(|error| error.to_string())?;
                 is_ending = true;
                 member.end_log();
             }

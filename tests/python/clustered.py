@@ -64,6 +64,8 @@ class Cluster:
         self.directory = pathlib.Path(directory)
         self.binary = os.environ["TIDELINE_BIN"]
         self.nats = {}
+        # Servers on directories that have left.
+        self.alone = []
         # What the commands show.
         self.key = ""
         client, route, monitor = ports(3)
@@ -107,8 +109,13 @@ class Cluster:
     def adopt(self, data, fault="", login=None):
         return self.run("adopt", "--config", self.config, "--login", login or self.login, "--data", data, fault=fault)
 
-    def dissolve(self, data, fault="", config=None):
-        return self.run("dissolve", "--config", config or self.config, "--data", data, fault=fault)
+    def serves_alone(self, node):
+        """A server without the cluster's settings on a node's directory."""
+        self.alone.append(Server(node.directory))
+        return self.alone[-1]
+
+    def dissolve(self, data, *words, fault="", config=None):
+        return self.run("dissolve", "--config", config or self.config, "--data", data, *words, fault=fault)
 
     def stream(self):
         """Where the log's stream begins and ends."""
@@ -166,6 +173,8 @@ class Cluster:
             if node.process and node.process.poll() is None:
                 node.process.send_signal(signal.SIGCONT)
             node.kill()
+        for server in self.alone:
+            server.kill()
         for process in self.nats.values():
             process.kill()
             process.wait()

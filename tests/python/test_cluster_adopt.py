@@ -106,9 +106,11 @@ def test_clients_go_on_where_a_directory_becomes_a_clusters(place, tmp_path):
     refused(cluster.adopt(alone.data, login=tmp_path / "nats" / "node.login"), "stream TL_chat_0 was not made")
     other = Server(alone.directory)
     other.data = copy(alone, tmp_path / "other")
-    with Client(other.start(), user="ann") as ann:
-        ann.append("elsewhere")
-    other.stop()
+    try:
+        with Client(other.start(), user="ann") as ann:
+            ann.append("elsewhere")
+    finally:
+        other.stop()
     plain = copy(alone, tmp_path / "plain")
 
     # Killed at each step, and typed again: before and behind the stream's making, its first frame, the directory's file.
@@ -123,7 +125,7 @@ def test_clients_go_on_where_a_directory_becomes_a_clusters(place, tmp_path):
 
     # What does not belong is refused: it is older, has gone on, or is another one.
     refused(cluster.adopt(older), "it is an older copy")
-    refused(cluster.adopt(other.data), "was served after it was copied")
+    refused(cluster.adopt(other.data), "was served since it was copied")
     stranger = Server(tmp_path / "alone")
     stranger.data = tmp_path / "stranger"
     stranger.start().stop()
@@ -193,7 +195,7 @@ def test_a_cluster_ends_and_its_directory_serves_alone(tmp_path):
 
         # Killed at each step: before and behind the log's last frame, before and behind the directory's leave.
         for point in [1, 2, 3, 4] if FAULTS else []:
-            killed = cluster.dissolve(n3.data, f"dissolve_step:{point}")
+            killed = cluster.dissolve(n3.data, fault=f"dissolve_step:{point}")
             assert killed.returncode == -signal.SIGABRT, (point, killed)
         for _ in range(2):
             ended = cluster.dissolve(n3.data)
@@ -206,7 +208,10 @@ def test_a_cluster_ends_and_its_directory_serves_alone(tmp_path):
         refused(cluster.run("take-over", "n2", "--config", cluster.config), "was dissolved")
         n1.stop()
         n2.stop()
-        alone = Server(n3.directory)
+        # Two directories would contradict each other, so a second one has to be asked for.
+        refused(cluster.dissolve(n2.data), "the cluster has ended already", "use --force")
+        assert cluster.dissolve(n2.data, "--force").returncode == 0
+        alone = cluster.serves_alone(n3)
         clients.go_on(alone.start(), "f", "g")
         alone.stop()
         verified = subprocess.run([alone.binary, "verify", alone.data], capture_output=True, text=True, timeout=60)
@@ -272,9 +277,8 @@ def test_a_cluster_that_ends_without_a_word_goes_on(tmp_path):
         soon(lambda: n3.status()["applied"] == n1.status()["applied"])
         n3.stop()
         n1.kill()
-        ended = cluster.dissolve(n3.data, "dissolve_quietly")
+        ended = cluster.dissolve(n3.data, fault="dissolve_quietly")
         assert ended.returncode == 0, ended
-        alone = Server(n3.directory).start()
+        alone = cluster.serves_alone(n3).start()
         cluster.take_over("n2")
         assert alone.get("/readyz")[0] == 200
-        alone.stop()

@@ -20,13 +20,16 @@ pub struct DissolveArgs {
     /// The data directory of a node that is stopped, which is to serve alone.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
+    /// Also where the cluster has ended already and another directory was to serve alone, which is lost.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     nodes: NodesArgs,
 }
 
 /// Does it.
 pub(super) fn dissolve(args: &DissolveArgs, out: &mut Output) -> Result<(), String> {
-    let DissolveArgs { data, nodes } = args;
+    let DissolveArgs { data, force, nodes } = args;
     let (config, cluster) = settings(&nodes.config)?;
     let config = Config {
         data: data.clone(),
@@ -48,7 +51,7 @@ pub(super) fn dissolve(args: &DissolveArgs, out: &mut Output) -> Result<(), Stri
         ));
     }
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
-    runtime.block_on(server::dissolve(&cluster, &config))?;
+    runtime.block_on(server::dissolve(&cluster, &config, *force))?;
     let (name, shown) = (&cluster.name, data.display());
     let said = format!(
         "cluster {name} has ended: serve {shown} without [cluster], and no other directory of its nodes"

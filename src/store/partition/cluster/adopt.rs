@@ -12,7 +12,7 @@ use tideline_base::ids::{HistoryId, Position};
 use tideline_cluster::{CommitTime, Content, Frame, Genesis, Place};
 
 use super::super::directory::{Directory, identity, renewal, served};
-use super::super::{ImageOptions, LogOptions, OpenError, Rules};
+use super::super::{ImageOptions, LogOptions, OpenError, Partitions, Rules};
 use super::{ONLY, genesis_of, place, refused};
 use crate::image::Image;
 use crate::log::{Last, LocalStorage, Log};
@@ -114,8 +114,9 @@ impl Adoption {
         let follows = before.clone().replay(&first.sealed);
         if position > behind || follows != Ok(false) {
             return Err(refused(&format!(
-                "{shown} was served after it was copied, and the cluster's log goes on without that: take a copy of \
-                 the directory that was adopted, as it was then"
+                "{shown} was served since it was copied or its adoption was interrupted, and the cluster's log goes on \
+                 without that: take a copy of the directory that was adopted, as it was then, or, if no node was \
+                 started yet, delete the stream and adopt again"
             )));
         }
         faults::reached("adopt_step");
@@ -158,15 +159,30 @@ pub fn belongs(path: &Path, rules: &Arc<dyn Rules>) -> Result<Belongs, OpenError
     })
 }
 
-/// Makes a member's directory, whose log was closed for good, one that is served alone.
-pub fn leave(path: &Path) -> Result<(), OpenError> {
+impl Partitions {
+    /// Notes that this member's directory is the one that leaves, if its node closes the log in this term.
+    pub fn leaves_in(&self, term: u64) -> Result<(), OpenError> {
+        place::write_leaves(&self.directory().folder(ONLY), term)
+    }
+}
+
+/// Makes a member's directory, whose log was closed for good, one that is served alone. Only one directory may go on
+/// with a history: that whose node has closed the log, or with `is_forced` another one.
+pub fn leave(path: &Path, is_forced: bool) -> Result<(), OpenError> {
     let directory = Directory::take(path)?;
     let folder = directory.folder(ONLY);
     let is_quiet = faults::is_named("dissolve_quietly");
-    if !place::read(&folder)?.0.is_ended && !is_quiet {
-        let shown = path.display();
+    let (place, _) = place::read(&folder)?;
+    let shown = path.display();
+    if !place.is_ended && !is_quiet {
         return Err(refused(&format!(
             "{shown} has not all of the cluster's log"
+        )));
+    }
+    if place::leaves_in(&folder)? != Some(place.term) && !is_forced && !is_quiet {
+        return Err(refused(&format!(
+            "the cluster has ended already, and another directory than {shown} serves alone: two would contradict each \
+             other; if that one is lost for good, use --force"
         )));
     }
     faults::reached("dissolve_step");

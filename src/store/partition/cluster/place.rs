@@ -18,6 +18,8 @@ use tideline_base::ids::{HistoryId, Position};
 
 pub(in super::super) const NAME: &str = "place";
 const PART: &str = "place.part";
+/// In a directory whose node is about to close the log: in which term.
+const LEAVES: &str = "leaves";
 /// The version of the file.
 const FORMAT: u32 = 1;
 
@@ -135,7 +137,31 @@ pub(super) fn write_owned(
 pub(super) fn remove(folder: &Path) -> Result<(), OpenError> {
     let name = folder.join(NAME);
     let removed = fs::remove_file(&name).and_then(|()| File::open(folder)?.sync_all());
+    // What it says counts for that term only.
+    let _ = fs::remove_file(folder.join(LEAVES));
     removed.map_err(|error| OpenError::from_io("remove", &name, error))
+}
+
+/// Notes durably that a node is about to close the log in this term.
+pub(super) fn write_leaves(folder: &Path, term: u64) -> Result<(), OpenError> {
+    let name = folder.join(LEAVES);
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&name)?;
+        file.write_all(term.to_string().as_bytes())?;
+        file.sync_all()?;
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(|error| OpenError::from_io("write", &name, error))
+}
+
+/// The term in which a node was last about to close the log here.
+pub(super) fn leaves_in(folder: &Path) -> Result<Option<u64>, OpenError> {
+    let name = folder.join(LEAVES);
+    match fs::read_to_string(&name) {
+        Ok(text) => Ok(text.parse().ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(OpenError::from_io("read", &name, error)),
+    }
 }
 
 fn text(written: &Written) -> String {

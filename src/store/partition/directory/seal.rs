@@ -60,8 +60,8 @@ impl Seal {
         Seal::with(path, is_new, random)
     }
 
-    /// The same of a directory whose log machines share. A key that is made is that of the log, so that what one of them
-    /// has given is taken by all; who knows the log's ID has all of the log.
+    /// The same of a directory whose log machines share. A key that is made is that of the log, so that what one of
+    /// them has given is taken by all; who knows the log's ID has all of the log.
     pub(in super::super) fn of_log(
         path: &Path,
         is_new: bool,

@@ -77,8 +77,8 @@ async fn a_directory_joins_the_log_that_goes_on_behind_its_last_batch() {
     open(&at("same")).join(&first).expect("it follows, too");
     // Of the same length, but with another last batch.
     let cases = [
-        ("other", "was served after"),
-        ("longer", "was served after"),
+        ("other", "was served since"),
+        ("longer", "was served since"),
         ("older", "is an older copy"),
     ];
     for (name, why) in cases {
@@ -99,7 +99,7 @@ async fn a_directory_joins_the_log_that_goes_on_behind_its_last_batch() {
             .is_some_and(|error| error.to_string().contains("belongs to a cluster"))
     );
     // Nobody has closed the log.
-    assert!(leave(&at("same")).is_err());
+    assert!(leave(&at("same"), true).is_err());
     assert!(matches!(belongs(&at("same"), &rules()), Ok(Belongs::Cluster(name)) if name == "chat"));
     assert!(matches!(
         belongs(&at("older"), &rules()),
