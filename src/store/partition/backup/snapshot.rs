@@ -115,18 +115,21 @@ pub fn install(
     remove(&staging)
 }
 
-/// Clears a directory that a snapshot was to replace, and that was left half made; whether it was.
+/// Clears a directory that a snapshot was to replace, and that was left half made; whether it was. A snapshot that was
+/// not given to its end goes, too.
 pub fn clear_unfinished(data: &Path) -> Result<bool, BackupError> {
-    let staging = data.join(RESTORE_STAGING);
+    let (staging, given) = (data.join(RESTORE_STAGING), data.join(FOLDER));
     let is_there = |path: &Path| {
         let found = path.try_exists();
         found.map_err(|error| BackupError::io("look at", path, error))
     };
-    if !is_there(&staging)? {
+    let is_staged = is_there(&staging)?;
+    if !is_staged && !is_there(&given)? {
         return Ok(false);
     }
     let _alone = alone(data)?;
-    let is_half = !is_there(&data.join(MANIFEST))?;
+    remove(&given)?;
+    let is_half = is_staged && !is_there(&data.join(MANIFEST))?;
     if is_half {
         clear(data)?;
     }
@@ -293,6 +296,7 @@ mod tests {
             fs::write(data.join(MANIFEST), b"").unwrap();
         };
         half();
+        fs::create_dir(data.join(FOLDER)).unwrap();
         assert!(!clear_unfinished(data).unwrap());
         let whole = [MANIFEST, KEYS_FOLDER, LOCK, "partition-0000"];
         assert_eq!(names(data), whole);
