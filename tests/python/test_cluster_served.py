@@ -250,6 +250,9 @@ def test_only_an_administrator_has_the_log_move(tmp_path):
         n2.write_config()
         n2.process.send_signal(signal.SIGHUP)
         soon(lambda: "the settings were read again" in n2.whole_log())
+        # A snapshot has all that is stored: it is for nodes, which have no key.
+        for node in [n1, n2]:
+            assert node.get("/v1/cluster/snapshot", {"authorization": f"Bearer {made}"})[0] == 403
         # Keys are rows of the log: a standby knows those of the owner, and an owner those of before.
         cluster.key = made
         assert "n2 owns the log, in term 2" in move("n2").stdout

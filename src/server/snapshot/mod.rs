@@ -145,8 +145,10 @@ pub(super) async fn take(
                         tracing::info!(node, position, "took a snapshot, and goes on with the log");
                         return Ok(());
                     }
-                    // That the owner is not asked yet is no news.
-                    Err(_) if of_follower => {}
+                    // Perhaps it is only the owner, which is asked next.
+                    Err(why) if of_follower => {
+                        tracing::info!(node, why, "this node gives no snapshot; asking on");
+                    }
                     Err(why) if why != told => {
                         tracing::warn!(node, why, "this node gives no snapshot; asking on");
                         told = why;

@@ -116,18 +116,21 @@ pub fn install(
     remove(&staging)
 }
 
-/// Clears a directory that a snapshot was to replace, and that was left half made; whether it was.
+/// Clears a directory that a snapshot was to replace, and that was left half made; whether it was. A snapshot that was
+/// not given to its end goes, too.
 pub fn clear_unfinished(data: &Path) -> Result<bool, BackupError> {
-    let staging = data.join(RESTORE_STAGING);
+    let (staging, given) = (data.join(RESTORE_STAGING), data.join(FOLDER));
     let is_there = |path: &Path| {
         let found = path.try_exists();
         found.map_err(|error| BackupError::io("look at", path, error))
     };
-    if !is_there(&staging)? {
+    let is_staged = is_there(&staging)?;
+    if !is_staged && !is_there(&given)? {
         return Ok(false);
     }
     let _alone = alone(data)?;
-    let is_half = !is_there(&data.join(MANIFEST))?;
+    remove(&given)?;
+    let is_half = is_staged && !is_there(&data.join(MANIFEST))?;
     if is_half {
         clear(data)?;
     }
@@ -217,5 +220,90 @@ fn remove(path: &Path) -> Result<(), BackupError> {
             Err(BackupError::io("remove", path, error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::BackupPartition;
+    use super::*;
+
+    /// A backup that is of no member's directory, and its files as they travel.
+    fn given(home: &Path) -> (BackupManifest, Vec<u8>) {
+        let backup = home.join("backup");
+        let log = partition_folder(&backup.join(BACKUP_DATA), ONLY).join("log");
+        fs::create_dir_all(&log).unwrap();
+        fs::write(log.join("one"), b"some bytes").unwrap();
+        fs::write(backup.join(BACKUP_DATA).join(MANIFEST), b"more of them").unwrap();
+        let partition = BackupPartition {
+            partition: 0,
+            covered: 1,
+            position: 2,
+            from_ms: 0,
+            to_ms: 0,
+            last_crc: 0,
+        };
+        let of = ("0.0.1", "07".repeat(16));
+        let shared = (BTreeMap::new(), &Progress::new(0));
+        let manifest =
+            BackupManifest::write_manifest(&backup, of, (1, 2), vec![partition], shared).unwrap();
+        let read = |file: &super::super::ListedFile| fs::read(backup.join(&file.path)).unwrap();
+        let files = manifest.files().iter().flat_map(read).collect();
+        (manifest, files)
+    }
+
+    fn names(data: &Path) -> Vec<String> {
+        let entries = fs::read_dir(data).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_not_whole_or_not_a_nodes_changes_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let (manifest, files) = given(home.path());
+        let data = home.path().join("data");
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join(MANIFEST), b"what was there").unwrap();
+        let refused = |files: &[u8]| {
+            let allows = |_: &Frame| panic!("it is no node's");
+            let installed = install(&manifest, &mut &files[..], &data, allows);
+            assert_eq!(names(&data), [MANIFEST, LOCK]);
+            installed.unwrap_err().to_string()
+        };
+        for cut in 0..files.len() {
+            assert_eq!(refused(&files[..cut]), "it ended early");
+            let mut spoilt = files.clone();
+            spoilt[cut] ^= 1;
+            assert!(refused(&spoilt).ends_with("has other bytes than it had"));
+        }
+        assert_eq!(refused(&files), "it is of no cluster's node");
+    }
+
+    #[test]
+    fn a_directory_that_was_left_half_made_is_cleared_but_for_its_keys() {
+        let home = tempfile::tempdir().unwrap();
+        let data = home.path();
+        assert!(!clear_unfinished(data).unwrap());
+        let half = || {
+            fs::create_dir_all(data.join(RESTORE_STAGING).join("data")).unwrap();
+            fs::create_dir_all(partition_folder(data, ONLY)).unwrap();
+            fs::create_dir_all(data.join(KEYS_FOLDER)).unwrap();
+            fs::write(data.join(MANIFEST), b"").unwrap();
+        };
+        half();
+        fs::create_dir(data.join(FOLDER)).unwrap();
+        assert!(!clear_unfinished(data).unwrap());
+        let whole = [MANIFEST, KEYS_FOLDER, LOCK, "partition-0000"];
+        assert_eq!(names(data), whole);
+        half();
+        fs::remove_file(data.join(MANIFEST)).unwrap();
+        assert!(clear_unfinished(data).unwrap());
+        assert_eq!(names(data), [KEYS_FOLDER, LOCK]);
     }
 }
