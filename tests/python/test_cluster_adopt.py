@@ -262,7 +262,7 @@ def test_a_cluster_ends_whose_stream_has_lost_its_beginning(tmp_path):
         n1.stop()
         cluster.delete_stream()
         refused(cluster.run(*rebuilt), "its cluster was dissolved")
-        alone = Server(n2.directory)
+        alone = cluster.serves_alone(n2)
         clients.go_on(alone.start(), "e")
         alone.stop()
         verified = subprocess.run([alone.binary, "verify", alone.data], capture_output=True, text=True, timeout=60)
