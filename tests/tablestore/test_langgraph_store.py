@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import random
+import signal
 import threading
 
 import pytest
@@ -215,9 +216,10 @@ def test_a_store_that_repeats_nothing_fails_then(installed, own_server):
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")
 def test_a_server_that_answers_before_it_writes_is_noticed(installed, own_server):
     """The control of what is answered."""
-    own_server.environment = {"TIDELINE_FAULT": "ack_before_log"}
     store = store_of(client_of(own_server.start()))
-    Kills(own_server, store._items._client, every=12)
+    own_server.environment = {"TIDELINE_FAULT": "ack_before_log"}
+    own_server.restart(signal.SIGKILL)
+    Kills(own_server, store._items._client, every=5)
     with pytest.raises(AssertionError):
         Model(store, 4).run(200)
 
@@ -345,10 +347,10 @@ def test_more_than_a_request_takes(store):
     assert keys(store.search(("a",), limit=3, offset=240)) == [f"{n:03}" for n in (9, 8, 7)] and len(store.search(("a",), limit=1000)) == 250
     found = store.search(("a",), query="c", filter={"n": {"$lt": 240}}, limit=1000)
     assert len(found) == len({item.key for item in found}) == 240 and [item.score for item in found] == [1] * 30 + [0] * 210
-    large = [PutOp(("large",), str(n), {"text": str(n) * (3 * MIB // 2)}, index=False) for n in range(7)]
+    large = [PutOp(("large",), str(n), {"text": str(n) * (5 * MIB // 4)}, index=False) for n in range(4)]
     store.batch(large)
     assert [item.value for item in store.batch([GetOp(op.namespace, op.key) for op in large])] == [op.value for op in large]
-    assert keys(store.search(("large",))) == list("6543210")
+    assert keys(store.search(("large",))) == list("3210")
 
 
 def test_a_search_whose_index_has_not_all_rows_is_asked_again(store):
