@@ -3,6 +3,7 @@
 //! Owns: start and stop. Promises: nothing is served before everything below it is open; a stop takes nothing new,
 //! answers what it took, tells the clients, and flushes last. Must not: know how any layer does its part.
 
+mod dissolve;
 mod ground;
 mod judging;
 mod member;
@@ -40,6 +41,7 @@ use crate::tls::Unfit;
 use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
+pub use dissolve::dissolve;
 use ground::Ground;
 use judging::judge;
 pub use served::Served;

@@ -71,6 +71,24 @@ pub struct Genesis {
     pub rebuilt: Option<(Position, u128)>,
 }
 
+/// The format of frames that a log begins with.
+const FORMAT: u8 = 3;
+
+impl Genesis {
+    /// Of a cluster's one partition.
+    #[must_use]
+    pub fn of(cluster: &str, history: HistoryId) -> Genesis {
+        Genesis {
+            cluster: cluster.to_owned(),
+            partition: 0,
+            range: (0, u64::MAX),
+            history,
+            format: FORMAT,
+            rebuilt: None,
+        }
+    }
+}
+
 /// The owner that begins a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {

@@ -1,70 +1,142 @@
 //! Making a stream with its genesis, and reading all of one. For a person's commands and for tests, never for nodes:
 //! theirs is a credential that may make no stream.
 //!
-//! Owns: the order of these steps. Promises: a stream that was made begins with the genesis, and nothing else made it.
-//! Must not: change a stream that is there.
+//! Owns: the order of these steps, the same for a log that is new, adopted or rebuilt. Promises: a stream that was made
+//! begins with the genesis; an attempt that was interrupted is gone on with. Must not: change a stream that has frames.
 
 use std::time::{Duration, Instant};
 
 use tideline_base::clock::Clock;
+use tideline_base::faults;
 use tideline_base::ids::Position;
 use tideline_cluster::guards::{check_name, check_stream};
 use tideline_cluster::{CommitTime, Content, Frame, Genesis, Place};
 
-use crate::api::Info;
+use crate::api::{Info, StreamState};
 use crate::link::{Access, Link};
 use crate::names::Names;
 
 /// A connection is waited for so long.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 
-/// What was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// The stream's name.
-    pub stream: String,
-    /// Where its genesis is.
-    pub began: Position,
+/// What a stream is to begin with.
+#[derive(Clone, Debug)]
+pub struct Beginning {
+    /// What the first frame says.
+    pub genesis: Genesis,
+    /// What it follows: the last frame of a log that is adopted or rebuilt, or nothing.
+    pub before: Place,
+    /// The commit time there.
+    pub time: CommitTime,
+    /// On how many servers each frame is kept.
+    pub copies: u8,
 }
 
-/// Makes the stream of a new log with its genesis, which follows `before`. `copies`: on how many servers.
-pub fn create(
-    access: &Access,
-    genesis: &Genesis,
-    before: &Place,
-    copies: u8,
-) -> Result<Made, String> {
-    create_after(access, genesis, (before, CommitTime::default()), copies)
-}
-
-/// The same of a log that goes on behind a frame with this time.
-pub fn create_after(
-    access: &Access,
-    genesis: &Genesis,
-    (before, after): (&Place, CommitTime),
-    copies: u8,
-) -> Result<Made, String> {
-    check_name("cluster", &genesis.cluster)?;
-    block_on(async {
-        let link = connected(access, genesis).await?;
-        let stream = link.names.stream.clone();
-        is_missing(&link).await?;
-        link.create(before.position, copies)
-            .await
-            .map_err(|what| format!("stream {stream} was not made: {what}"))?;
+impl Beginning {
+    fn seal(&self) -> Frame {
+        let Beginning {
+            genesis,
+            before,
+            time,
+            copies: _,
+        } = self;
         let draft = before.draft(Content::Genesis(genesis.clone()));
-        let time = after.next(Clock::system().now_ms());
-        let first = Frame::seal(&draft, time, &[]);
-        let stored = link.publish_first(&first).await;
-        let began = stored
-            .map_err(|what| format!("stream {stream} did not take its first frame: {what}"))?;
-        match link.info().await {
-            Info::Found(state) => check_stream(&state.settings, &link.names.subject)?,
-            Info::Missing => return Err(format!("stream {stream} is gone again")),
-            Info::Unclear(what) => return Err(what),
-        }
-        Ok(Made { stream, began })
+        Frame::seal(&draft, time.next(Clock::system().now_ms()), &[])
+    }
+}
+
+/// Makes the stream of a log that has none. Gives the stream's name, and its first frame.
+pub fn create(access: &Access, beginning: &Beginning) -> Result<(String, Frame), String> {
+    match begin(access, beginning)? {
+        (stream, Begun::Made(first)) => Ok((stream, first)),
+        (stream, Begun::There(_)) => Err(is_there(&stream)),
+    }
+}
+
+/// The first frame of the stream that goes on where a log ends. The stream is made, unless it is there: the caller sees
+/// whether that frame follows this log.
+pub fn adopt(access: &Access, beginning: &Beginning) -> Result<Frame, String> {
+    match begin(access, beginning)? {
+        (_, Begun::Made(first)) => Ok(first),
+        (stream, Begun::There(begins)) => begins.genesis.ok_or_else(|| {
+            format!(
+                "{}, and its first frame is gone: start a node with an empty data directory, and it takes a snapshot",
+                is_there(&stream)
+            )
+        }),
+    }
+}
+
+fn is_there(stream: &str) -> String {
+    format!("there is a stream {stream} already")
+}
+
+/// What a stream begins with.
+enum Begun {
+    /// This call, or an earlier one that was interrupted, has made the stream.
+    Made(Frame),
+    /// It had frames before this call.
+    There(Begins),
+}
+
+fn begin(access: &Access, beginning: &Beginning) -> Result<(String, Begun), String> {
+    let Genesis {
+        cluster, partition, ..
+    } = &beginning.genesis;
+    block_on(async {
+        let link = connected(access, (cluster, *partition), CONNECT_WAIT).await?;
+        let begun = begin_on(&link, beginning).await?;
+        Ok((link.names.stream.clone(), begun))
     })
+}
+
+async fn begin_on(link: &Link, beginning: &Beginning) -> Result<Begun, String> {
+    let Beginning {
+        before: Place { position, .. },
+        copies,
+        ..
+    } = beginning;
+    let stream = &link.names.stream;
+    if let Info::Missing = link.info().await {
+        faults::reached("adopt_step");
+        let made = link.create(*position, *copies).await;
+        made.map_err(|what| format!("stream {stream} was not made: {what}"))?;
+    }
+    let state = match link.info().await {
+        Info::Found(state) => state,
+        Info::Missing => return Err(format!("stream {stream} is gone again")),
+        Info::Unclear(what) => return Err(what),
+    };
+    // An empty one that begins here is left of an attempt that was interrupted.
+    if has_frames(&state) || state.last != *position {
+        let begins = begins_on(link, &state).await?;
+        if begins.is_ended {
+            return Err(format!(
+                "stream {stream} is that of a cluster that was dissolved: name another cluster, or delete the stream"
+            ));
+        }
+        return Ok(Begun::There(begins));
+    }
+    check_stream(&state.settings, &link.names.subject)?;
+    faults::reached("adopt_step");
+    let first = beginning.seal();
+    let stored = link.publish_first(&first).await;
+    faults::reached("adopt_step");
+    match stored {
+        Ok(at) if at == first.sealed.position => Ok(Begun::Made(first)),
+        // It may be there, of this call or of an earlier one.
+        unclear => match soon(link, position.next()).await {
+            Ok(Some(found)) if found == first => Ok(Begun::Made(first)),
+            Ok(Some(found)) => Ok(Begun::There(Begins::with(position.next(), found))),
+            Ok(None) | Err(_) => Err(format!(
+                "stream {stream} did not take its first frame ({unclear:?}): type this again"
+            )),
+        },
+    }
+}
+
+fn has_frames(state: &StreamState) -> bool {
+    state.last >= state.first
 }
 
 /// Where a log's stream begins.
@@ -74,6 +146,19 @@ pub struct Begins {
     pub first: Position,
     /// The genesis, if that is still there.
     pub genesis: Option<Frame>,
+    /// Its last frame closes the log for good.
+    pub is_ended: bool,
+}
+
+impl Begins {
+    fn with(first: Position, frame: Frame) -> Begins {
+        let is_genesis = matches!(frame.sealed.content, Content::Genesis(_));
+        Begins {
+            first,
+            genesis: is_genesis.then_some(frame),
+            is_ended: false,
+        }
+    }
 }
 
 /// Where the stream of a log begins, which any node may ask. Waits so long for a connection.
@@ -83,57 +168,42 @@ pub fn begins(
     partition: u16,
     patience: Duration,
 ) -> Result<Begins, String> {
-    check_name("cluster", cluster)?;
     block_on(async {
-        let link = connected_to(access, Names::new(cluster, partition), patience).await?;
-        let stream = link.names.stream.clone();
-        let first = match link.info().await {
-            Info::Found(state) => state.first,
-            Info::Missing => {
-                return Err(format!(
-                    "there is no stream {stream}: make it by `tideline cluster create`"
-                ));
-            }
-            Info::Unclear(what) => return Err(what),
-        };
-        // A replica may be behind, or away; and what is first may be trimmed at this moment.
-        let mut found = link.fetch(first).await;
-        for _ in 0..20 {
-            if matches!(found, Ok(Some(_))) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            found = link.fetch(first).await;
+        let link = connected(access, (cluster, partition), patience).await?;
+        match link.info().await {
+            Info::Found(state) => begins_on(&link, &state).await,
+            Info::Missing => Err(format!(
+                "there is no stream {}: make it by `tideline cluster create`",
+                link.names.stream
+            )),
+            Info::Unclear(what) => Err(what),
         }
-        let found =
-            found?.ok_or_else(|| format!("no server has the first frame of {stream} now"))?;
-        let is_genesis = matches!(found.sealed.content, Content::Genesis(_));
-        Ok(Begins {
-            first,
-            genesis: is_genesis.then_some(found),
-        })
     })
 }
 
-/// Refuses a log whose stream is there.
+async fn begins_on(link: &Link, state: &StreamState) -> Result<Begins, String> {
+    // What is first may be trimmed at this moment.
+    let first = soon(link, state.first).await?.ok_or_else(|| {
+        let stream = &link.names.stream;
+        format!("no server has the first frame of {stream} now")
+    })?;
+    let last = soon(link, state.last).await?;
+    Ok(Begins {
+        is_ended: last.is_some_and(|last| last.sealed.content == Content::Ends),
+        ..Begins::with(state.first, first)
+    })
+}
+
+/// Refuses a log whose stream has frames.
 pub fn refuse_existing(access: &Access, cluster: &str, partition: u16) -> Result<(), String> {
-    check_name("cluster", cluster)?;
     block_on(async {
-        let names = Names::new(cluster, partition);
-        let link = connected_to(access, names, CONNECT_WAIT).await?;
-        is_missing(&link).await
-    })
-}
-
-async fn is_missing(link: &Link) -> Result<(), String> {
-    match link.info().await {
-        Info::Missing => Ok(()),
-        Info::Found(_) => {
-            let stream = &link.names.stream;
-            Err(format!("there is a stream {stream} already"))
+        let link = connected(access, (cluster, partition), CONNECT_WAIT).await?;
+        match link.info().await {
+            Info::Found(state) if has_frames(&state) => Err(is_there(&link.names.stream)),
+            Info::Found(_) | Info::Missing => Ok(()),
+            Info::Unclear(what) => Err(what),
         }
-        Info::Unclear(what) => Err(what),
-    }
+    })
 }
 
 /// The genesis of a log, which a node needs before it has a directory.
@@ -151,36 +221,41 @@ pub fn read_all(
     genesis: &Genesis,
 ) -> Result<Vec<(Position, Option<Frame>)>, String> {
     block_on(async {
-        let link = connected(access, genesis).await?;
+        let log = (genesis.cluster.as_str(), genesis.partition);
+        let link = connected(access, log, CONNECT_WAIT).await?;
         let Info::Found(state) = link.info().await else {
             return Err(format!("stream {} is not to be seen", link.names.stream));
         };
         let mut frames = Vec::new();
         for sequence in state.first.0..=state.last.0 {
             let position = Position(sequence);
-            let mut found = link.fetch(position).await;
-            // A replica may be behind, or away.
-            for _ in 0..20 {
-                if matches!(found, Ok(Some(_))) {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                found = link.fetch(position).await;
-            }
-            frames.push((position, found?));
+            frames.push((position, soon(&link, position).await?));
         }
         Ok(frames)
     })
 }
 
-/// A link that is up.
-async fn connected(access: &Access, genesis: &Genesis) -> Result<Link, String> {
-    let names = Names::new(&genesis.cluster, genesis.partition);
-    connected_to(access, names, CONNECT_WAIT).await
+/// The frame at a position. A replica may be behind, or away: it is asked for a second.
+async fn soon(link: &Link, position: Position) -> Result<Option<Frame>, String> {
+    let mut found = link.fetch(position).await;
+    for _ in 0..20 {
+        if matches!(found, Ok(Some(_))) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        found = link.fetch(position).await;
+    }
+    found
 }
 
-async fn connected_to(access: &Access, names: Names, patience: Duration) -> Result<Link, String> {
-    let (link, mut arrivals) = Link::open(access, names).await?;
+/// A link to the stream of a partition of a cluster, which is up.
+async fn connected(
+    access: &Access,
+    (cluster, partition): (&str, u16),
+    patience: Duration,
+) -> Result<Link, String> {
+    check_name("cluster", cluster)?;
+    let (link, mut arrivals) = Link::open(access, Names::new(cluster, partition)).await?;
     let until = Instant::now() + patience;
     while Instant::now() < until {
         if link.is_up() {

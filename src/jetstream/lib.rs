@@ -15,7 +15,7 @@ mod names;
 mod steady;
 mod survey;
 
-pub use create::{Begins, Made, begins, create, create_after, genesis, read_all, refuse_existing};
+pub use create::{Beginning, Begins, adopt, begins, create, genesis, read_all, refuse_existing};
 pub use driver::{Driver, Options};
 pub use link::Access;
 pub use steady::steady_now;

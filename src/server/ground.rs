@@ -54,6 +54,11 @@ impl Ground {
         })
     }
 
+    /// What a store is opened by.
+    pub(super) fn by(&self) -> (&Arc<Bounds>, &Arc<Metrics>, &Arc<Clock>) {
+        (&self.bounds, &self.metrics, &self.clock)
+    }
+
     /// The socket, for one that takes connections of it.
     pub(super) fn listener(&self, config: &Config) -> Result<TcpListener, StartError> {
         let socket = self.listener.as_ref();

@@ -62,7 +62,7 @@ impl Member {
             snapshot::take(key, &config.data, &ground.clock, &wanted).await?;
             standby.stop().await;
         }
-        let (membership, opened) = Membership::begin(key, config, &ground, true).await?;
+        let (membership, opened) = Membership::begin(key, config, ground.by(), true).await?;
         let mut member = Member {
             key: key.clone(),
             started: config.clone(),
@@ -153,7 +153,7 @@ impl Member {
         let (config, until) = (self.config(), Instant::now() + LETS_GO);
         loop {
             // It claims only if somebody wants it: another node with this one's name would do the same.
-            let begun = Membership::begin(&self.key, &config, &self.ground, false).await;
+            let begun = Membership::begin(&self.key, &config, self.ground.by(), false).await;
             match begun {
                 Err(StartError::Store(StoreFailure::Open(OpenError::InUse { .. })))
                     if Instant::now() < until =>

@@ -21,20 +21,22 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::StartError;
-use super::ground::Ground;
 use super::snapshot::{Giving, give};
+use crate::bounds::Bounds;
 use crate::clock::Clock;
 use crate::config::{ClusterKey, Config};
 use crate::data_directory::{Opened, StoreFailure};
 use crate::gateway::{Cluster, NodeRole, NodeSecret, NodeStatus, NotGiven};
 use crate::ids::PartitionId;
-use crate::metrics;
+use crate::metrics::{self, Metrics};
 use crate::partition::{MemberOptions, Partitions, Role, directory_map};
 
 /// See the file's opening.
 pub(super) struct Membership {
     key: ClusterKey,
     digests: BTreeMap<String, String>,
+    /// While this term lasts nobody has owned the log. `None`: it was rebuilt, and a person says who is to.
+    first_term: Option<u64>,
     /// `None` = they have ended, and let go of their directory.
     partitions: Mutex<Option<Partitions>>,
     secret: NodeSecret,
@@ -65,7 +67,7 @@ impl Membership {
     pub(super) async fn begin(
         key: &ClusterKey,
         config: &Config,
-        ground: &Ground,
+        by: (&Arc<Bounds>, &Arc<Metrics>, &Arc<Clock>),
         claims_again: bool,
     ) -> Result<(Arc<Membership>, Opened), StartError> {
         let access = access(key)?;
@@ -87,7 +89,7 @@ impl Membership {
         let open = move |dir: &Path, options, rules, clock| {
             Partitions::open_member(dir, options, rules, clock, member)
         };
-        let by = (&ground.bounds, &ground.metrics, &ground.clock);
+        let metrics = by.1.cluster();
         let opened = Opened::by(config, by, open).await;
         let (opened, seat) = opened.map_err(StartError::Store)?;
         let options = Options {
@@ -112,6 +114,8 @@ impl Membership {
             },
         };
         let partitions = opened.partitions.clone();
+        let is_rebuilt = options.node.genesis.rebuilt.is_some();
+        let first_term = (!is_rebuilt).then_some(seat.first_term);
         let driver = Driver::begin(options, seat.place, Box::new(seat.host));
         let driver = driver.map_err(|error| match error.kind() {
             std::io::ErrorKind::InvalidInput => StartError::Setting(format!("cluster: {error}")),
@@ -129,15 +133,16 @@ impl Membership {
         let membership = Membership {
             digests: digests.map(|(of, text)| (of.to_owned(), text)).collect(),
             key: key.clone(),
+            first_term,
             secret: key.secret().map_err(|error| StartError::Setting(error.0))?,
             partitions: Mutex::new(Some(partitions)),
-            clock: Arc::clone(&ground.clock),
+            clock: Arc::clone(by.2),
             giving: Giving::default(),
             given_bytes_per_s: config.backup_bytes_per_s,
             role,
             driver: Mutex::new(Some(driver)),
             has_joined: AtomicBool::new(false),
-            metrics: ground.metrics.cluster(),
+            metrics,
         };
         Ok((Arc::new(membership), opened))
     }
@@ -150,11 +155,8 @@ impl Membership {
         loop {
             let is_new = match &*role.borrow_and_update() {
                 Role::Owns { .. } => return,
-                Role::Follows {
-                    owner: None,
-                    term: 0,
-                } => true,
-                Role::Follows { .. } | Role::Stopped(_) => false,
+                Role::Follows { owner: None, term } => Some(*term) == self.first_term,
+                Role::Follows { .. } | Role::Ended | Role::Stopped(_) => false,
             };
             // Noted for the status, too.
             let has_all = self.has_all();
@@ -174,7 +176,7 @@ impl Membership {
     pub(super) fn owned(&self) -> Option<u64> {
         match *self.role.borrow() {
             Role::Owns { term } => Some(term),
-            Role::Follows { .. } | Role::Stopped(_) => None,
+            Role::Follows { .. } | Role::Ended | Role::Stopped(_) => None,
         }
     }
 
@@ -189,6 +191,18 @@ impl Membership {
         let owns = |role: &Role| matches!(role, Role::Owns { term } if *term == of);
         // An error = the partition is closed, which nobody does to an owner before this has returned.
         let _ = role.wait_for(|role| !owns(role)).await;
+    }
+
+    /// What this node's part is now, and what it becomes.
+    pub(super) fn role(&self) -> watch::Receiver<Role> {
+        self.role.clone()
+    }
+
+    /// Closes the log for good, while this node owns it.
+    pub(super) fn end_log(&self) {
+        if let Some(driver) = self.driver() {
+            drop(spawn_blocking(move || driver.end()));
+        }
     }
 
     /// Hands the log over to nobody.
@@ -229,13 +243,19 @@ impl Membership {
         partitions.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Up to where frames are applied here.
+    pub(super) fn applied(&self) -> u64 {
+        let partitions = self.partitions();
+        partitions.map_or(0, |all| all.tail(PARTITION).position().0)
+    }
+
     fn driver(&self) -> Option<Arc<Driver>> {
         let driver = self.driver.lock();
         driver.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether it has applied all that is known to be in a stream that was looked at.
-    fn has_all(&self) -> bool {
+    pub(super) fn has_all(&self) -> bool {
         let has_all = self.driver().is_some_and(|driver| driver.is_current());
         if has_all {
             self.has_joined.store(true, Ordering::Relaxed);
@@ -253,10 +273,16 @@ impl Cluster for Membership {
             Role::Owns { term } => (NodeRole::Owner, me(), term, None),
             Role::Follows { owner, term } if has_joined => (NodeRole::Follower, owner, term, None),
             Role::Follows { owner, term } => (NodeRole::Joining, owner, term, None),
+            Role::Ended => {
+                let name = &self.key.name;
+                let why = format!(
+                    "cluster {name} was dissolved, and one of its directories is served alone"
+                );
+                (NodeRole::Stopped, None, 0, Some(why))
+            }
             Role::Stopped(why) => (NodeRole::Stopped, None, 0, Some(why)),
         };
-        let partitions = self.partitions();
-        let applied = partitions.map_or(0, |all| all.tail(PARTITION).position().0);
+        let applied = self.applied();
         let driver = self.driver();
         let known = driver.as_ref().map_or(0, |driver| driver.known().0);
         let unsure_ms = driver.map_or(0, |driver| driver.unsure_ms());

@@ -30,6 +30,7 @@ fn boards() -> Vec<Value> {
         "store",
         "clients",
         "changes",
+        "cluster",
         "access",
     ]
     .iter()

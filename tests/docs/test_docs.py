@@ -84,6 +84,8 @@ NOT_RUN = {
         "tideline send": IN_CLUSTER,
         "kill -9": IN_CLUSTER,
         "tideline cluster take-over": IN_CLUSTER,
+        "tideline cluster adopt": IN_CLUSTER,
+        "tideline cluster dissolve": IN_CLUSTER,
         "tideline history": IN_CLUSTER,
     },
     "docs/CONSOLE.md": {

@@ -7,6 +7,7 @@ clients see.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -58,7 +59,8 @@ class Node(Server):
 
 
 class Cluster:
-    def __init__(self, directory, settings="", environment=None):
+    def __init__(self, directory, settings="", environment=None, is_made=True):
+        """`is_made`: with a new log; else a directory is adopted."""
         self.directory = pathlib.Path(directory)
         self.binary = os.environ["TIDELINE_BIN"]
         self.nats = {}
@@ -86,7 +88,9 @@ class Cluster:
             )
             node.write_config()
         self.config = self.nodes[0].config_path
-        soon(self.create)
+        self.login = self.directory / "nats" / "operator.login"
+        if is_made:
+            soon(self.create)
 
     def folder(self, name):
         (self.directory / name).mkdir()
@@ -97,12 +101,41 @@ class Cluster:
             self.nats[name] = subprocess.Popen([NATS, "-c", self.directory / "nats" / f"{name}.conf"], stdout=log, stderr=log)
 
     def create(self):
-        ran = self.run("create", "--config", self.config, "--login", self.directory / "nats" / "operator.login")
+        ran = self.run("create", "--config", self.config, "--login", self.login)
         return ran.returncode == 0 and ran.stdout
 
-    def run(self, *words):
+    def adopt(self, data, fault="", login=None):
+        return self.run("adopt", "--config", self.config, "--login", login or self.login, "--data", data, fault=fault)
+
+    def dissolve(self, data, fault="", config=None):
+        return self.run("dissolve", "--config", config or self.config, "--data", data, fault=fault)
+
+    def stream(self):
+        """Where the log's stream begins and ends."""
+        return self.asked("INFO")["state"]
+
+    def delete_stream(self):
+        assert self.asked("DELETE")["success"]
+
+    def asked(self, what):
+        """By NATS' own protocol, as an operator may."""
+        user, password = self.login.read_text().strip().split(":")
+        host, port = re.search(r'nats = \["([^:"]+):(\d+)"', self.nodes[0].config).groups()
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as nats:
+            login = json.dumps({"user": user, "pass": password, "verbose": False, "pedantic": False})
+            nats.sendall(f"CONNECT {login}\r\nSUB _INBOX.test 1\r\nPUB $JS.API.STREAM.{what}.TL_chat_0 _INBOX.test 0\r\n\r\n".encode())
+            said = b""
+            while True:
+                more = nats.recv(65536)
+                assert more, f"no answer: {said}"
+                said += more
+                found = re.search(rb"MSG _INBOX.test 1 (\d+)\r\n", said)
+                if found and len(said) >= found.end() + int(found[1]):
+                    return json.loads(said[found.end() : found.end() + int(found[1])])
+
+    def run(self, *words, fault=""):
         words = [self.binary, "cluster", *map(str, words)]
-        environment = {**os.environ, **({"TIDELINE_KEY": self.key} if self.key else {})}
+        environment = {**os.environ, "TIDELINE_FAULT": fault, **({"TIDELINE_KEY": self.key} if self.key else {})}
         return subprocess.run(words, capture_output=True, text=True, timeout=2 * PATIENCE, env=environment)
 
     def command(self, *words):

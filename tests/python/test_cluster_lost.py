@@ -4,11 +4,8 @@ docs/CLUSTER.md: what all images have goes from the stream; who then lacks it ta
 acknowledged message at its position; `rebuild` makes a lost stream again behind the best mirror.
 """
 
-import json
 import os
-import re
 import shutil
-import socket
 
 import pytest
 
@@ -31,7 +28,7 @@ def test_who_lacks_what_the_stream_has_lost_takes_a_snapshot(tmp_path):
         assert n1.http("GET", "/v1/cluster/snapshot")[0] == 403
         assert n2.get("/v1/cluster/snapshot?of=follower", {"authorization": "Tideline-Node n3 1 00"})[0] == 403
         writer = Writer(n1, "t", "first")
-        soon(lambda: stream(cluster)["first_seq"] > 1)
+        soon(lambda: cluster.stream()["first_seq"] > 1)
         # Wiped, under load.
         n3.kill()
         shutil.rmtree(n3.data)
@@ -42,7 +39,7 @@ def test_who_lacks_what_the_stream_has_lost_takes_a_snapshot(tmp_path):
         # Away for so long that nobody waits for it.
         n2.stop()
         end = n1.status()["applied"]
-        soon(lambda: stream(cluster)["first_seq"] > end + 2)
+        soon(lambda: cluster.stream()["first_seq"] > end + 2)
         n2.start()
         soon(lambda: follows(n2))
         assert "took a snapshot" in n2.whole_log()
@@ -71,13 +68,13 @@ def test_a_lost_stream_is_made_again(tmp_path, case):
             for node in cluster.nodes:
                 end(node)
         writer.end()
-        delete_stream(cluster)
+        cluster.delete_stream()
         if not end:
             for node in cluster.nodes:
                 soon(lambda: stopped(node))
             for node in cluster.nodes:
                 node.stop()
-        words = ["rebuild", "--config", cluster.config, "--login", cluster.directory / "nats" / "operator.login"]
+        words = ["rebuild", "--config", cluster.config, "--login", cluster.login]
         given = cluster.nodes if case != "one" else [n2]
         said = cluster.command(*words, *[word for node in given for word in ["--from", node.data]])
         again = cluster.run(*words, "--from", n1.data)
@@ -122,27 +119,3 @@ def stopped(node):
         return b"restart it when that is mended" in node.get("/readyz")[2]
     except OSError:
         return False
-
-
-def stream(cluster):
-    """Where the stream begins and ends."""
-    return asked(cluster, "INFO")["state"]
-
-
-def delete_stream(cluster):
-    assert asked(cluster, "DELETE")["success"]
-
-
-def asked(cluster, what):
-    """By NATS' own protocol, as an operator may."""
-    user, password = (cluster.directory / "nats" / "operator.login").read_text().strip().split(":")
-    host, port = re.search(r'nats = \["([^:"]+):(\d+)"', cluster.nodes[0].config).groups()
-    with socket.create_connection((host, int(port)), timeout=30) as nats:
-        login = json.dumps({"user": user, "pass": password, "verbose": False, "pedantic": False})
-        nats.sendall(f"CONNECT {login}\r\nSUB _INBOX.test 1\r\nPUB $JS.API.STREAM.{what}.TL_chat_0 _INBOX.test 0\r\n\r\n".encode())
-        said = b""
-        while True:
-            said += nats.recv(65536) or pytest.fail(f"no answer: {said}")
-            found = re.search(rb"MSG _INBOX.test 1 (\d+)\r\n", said)
-            if found and len(said) >= found.end() + int(found[1]):
-                return json.loads(said[found.end() : found.end() + int(found[1])])

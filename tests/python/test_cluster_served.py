@@ -6,9 +6,7 @@ says who does, and an owner that was deposed while it lives acknowledges nothing
 
 import json
 import os
-import re
 import signal
-import socket
 import subprocess
 import time
 
@@ -142,7 +140,7 @@ def test_an_owner_that_is_cut_off_is_not_ready(cluster):
 
 def test_an_owner_that_stopped_for_good_waits_for_a_person(cluster):
     n1, _, _ = cluster.nodes
-    delete_stream(cluster)
+    cluster.delete_stream()
     # Its server ends, and it does not begin again by itself.
     soon(lambda: says(n1, b"restart it when that is mended"))
     reason = n1.status()["reason"]
@@ -156,18 +154,6 @@ def says(node, words):
         return words in node.get("/readyz")[2]
     except OSError:
         return False
-
-
-def delete_stream(cluster):
-    """By NATS' own protocol, as an operator may."""
-    user, password = (cluster.directory / "nats" / "operator.login").read_text().strip().split(":")
-    host, port = re.search(r'nats = \["([^:"]+):(\d+)"', cluster.nodes[0].config).groups()
-    with socket.create_connection((host, int(port)), timeout=60) as nats:
-        login = json.dumps({"user": user, "pass": password, "verbose": False, "pedantic": False})
-        nats.sendall(f"CONNECT {login}\r\nSUB _INBOX.test 1\r\nPUB $JS.API.STREAM.DELETE.TL_chat_0 _INBOX.test 0\r\n\r\n".encode())
-        said = b""
-        while b'"success":true' not in said:
-            said += nats.recv(4096) or pytest.fail(f"not deleted: {said}")
 
 
 def test_what_a_cluster_is_made_of_is_made_once(cluster):

@@ -149,6 +149,8 @@ pub struct Node {
     /// The last owner resigned in favour of this node.
     is_invited: bool,
     wants_beat: bool,
+    /// The log is to be closed for good, while this node owns it.
+    wants_end: bool,
     said: Option<SteadyMs>,
     /// No control frame is sent before this time, because the last one found no room.
     pause_until: SteadyMs,
@@ -185,6 +187,7 @@ impl Node {
             wish: None,
             is_invited: false,
             wants_beat: false,
+            wants_end: false,
             said: None,
             pause_until: now,
             attested: (place.position, now),

@@ -205,6 +205,7 @@ impl Node {
             Content::Claim(claim) => {
                 self.role = Role::Owner;
                 (self.wish, self.is_invited) = (None, false);
+                self.wants_end = false;
                 self.lease = Lease::new(claim.lease_ms);
                 self.acknowledge_from = self.hold.until();
                 self.attested = (position, now);

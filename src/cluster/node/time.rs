@@ -61,6 +61,11 @@ impl Node {
         }
     }
 
+    /// Closes the log for good, if this node owns it: no frame comes behind the one that says so.
+    pub fn end(&mut self) {
+        self.wants_end = self.role == Role::Owner;
+    }
+
     /// Time has passed. `wall_ms` is the time of day.
     pub fn tick(&mut self, now: SteadyMs, wall_ms: u64) {
         if self.stopped().is_some() {
@@ -105,6 +110,7 @@ impl Node {
         match &self.role {
             Role::Resigning(to) => Some(Content::Resign { to: to.clone() }),
             Role::Owner if self.place.is_ended => None,
+            Role::Owner if self.wants_end => Some(Content::Ends),
             Role::Owner if self.wants_beat => Some(Content::Beat),
             Role::Owner if let Some(to) = self.trim_to => Some(Content::Trimmed { to }),
             Role::Owner if frames >= self.options.attest_frames || frames > 0 && is_old => {

@@ -184,6 +184,44 @@ fn an_invitation_ends_with_the_next_claim() {
 }
 
 #[test]
+fn behind_the_last_frame_nobody_writes() {
+    let owns = || {
+        let mut bed = Bed::new();
+        bed.node.take_over(SteadyMs(bed.now));
+        bed.tick(10);
+        let claim = Bed::sealed(&bed.tick(10)).expect("nobody owns");
+        bed.stores(claim);
+        bed.tick(10);
+        bed
+    };
+    let mut bed = owns();
+    assert!(bed.node.draft(Content::Batch).is_some(), "the control");
+    bed.node.end();
+    let last = Bed::sealed(&bed.tick(10)).expect("it owns");
+    assert_eq!(last.content, Content::Ends);
+    bed.stores(last);
+    assert!(bed.node.place().is_ended && bed.node.draft(Content::Batch).is_none());
+    // Neither its owner nor another node, whoever asks.
+    let mut other = Bed::new();
+    other.others(claim("a", 0));
+    other.others(Content::Ends);
+    for bed in [&mut bed, &mut other] {
+        bed.node.take_over(SteadyMs(bed.now));
+        assert!((0..10).all(|_| Bed::sealed(&bed.tick(10)).is_none()));
+        assert_eq!(bed.node.stopped(), None);
+    }
+    // Who owns the log no more does not end it later.
+    let mut bed = owns();
+    bed.node.end();
+    bed.others(claim("a", 0));
+    bed.node.take_over(SteadyMs(bed.now));
+    bed.tick(10);
+    let claim = Bed::sealed(&bed.tick(10)).expect("it is asked to");
+    bed.stores(claim);
+    assert!(Bed::sealed(&bed.tick(10)).is_none());
+}
+
+#[test]
 fn a_wish_ends_with_the_next_owner_and_with_time() {
     let claims = |bed: &mut Bed| (0..10).any(|_| Bed::sealed(&bed.tick(10)).is_some());
     let wished = || {

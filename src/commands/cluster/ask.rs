@@ -129,7 +129,7 @@ impl Nodes {
     }
 }
 
-const NO_KEY: &str = "an administrator's key is asked for, in TIDELINE_KEY";
+pub(super) const NO_KEY: &str = "an administrator's key is asked for, in TIDELINE_KEY";
 /// A node answers at once.
 const PATIENCE: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 64 << 10;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tideline_cluster::{Genesis, Place};
+use tideline_jetstream::{Beginning, CommitTime};
 
 use super::super::output::Output;
 use super::settings;
@@ -28,28 +29,21 @@ pub struct CreateArgs {
     copies: u8,
 }
 
-/// The format of frames that a new log begins with.
-const FORMAT: u8 = 3;
-
 /// Makes it.
 pub(super) fn create(args: &CreateArgs, out: &mut Output) -> Result<(), String> {
     let (_, cluster) = settings(&args.config)?;
     let access = cluster.access(login(&args.login)?);
-    let genesis = Genesis {
-        cluster: cluster.name,
-        partition: 0,
-        range: (0, u64::MAX),
-        history: HistoryId::random(),
-        format: FORMAT,
-        rebuilt: None,
+    let beginning = Beginning {
+        genesis: Genesis::of(&cluster.name, HistoryId::random()),
+        before: Place::before_genesis(HistoryId::random(), Position::ZERO, 0, 0),
+        time: CommitTime::default(),
+        copies: args.copies,
     };
-    let before = Place::before_genesis(HistoryId::random(), Position::ZERO, 0, 0);
-    let made = tideline_jetstream::create(&access, &genesis, &before, args.copies)?;
+    let (stream, _) = tideline_jetstream::create(&access, &beginning)?;
     let first = cluster.nodes.keys().next().map_or("", String::as_str);
     let told = writeln!(
         out,
-        "stream {} is made. Start the nodes: {first} will own the log",
-        made.stream
+        "stream {stream} is made. Start the nodes: {first} will own the log"
     );
     told.map_err(|error| error.to_string())
 }

@@ -2,8 +2,10 @@
 //!
 //! Owns: the commands. Promises: what is refused is one sentence that says what to do. Must not: serve.
 
+mod adopt;
 mod ask;
 mod create;
+mod dissolve;
 mod nats_config;
 mod rebuild;
 mod take_over;
@@ -13,8 +15,10 @@ use clap::Subcommand;
 use super::output::Output;
 use crate::config::{self, ClusterKey, Config, Flags};
 
+pub use adopt::AdoptArgs;
 pub use ask::NodesArgs;
 pub use create::CreateArgs;
+pub use dissolve::DissolveArgs;
 pub use nats_config::NatsConfigArgs;
 pub use rebuild::RebuildArgs;
 pub use take_over::TakeOverArgs;
@@ -31,6 +35,12 @@ pub enum ClusterCommand {
     ///
     /// Afterwards start the nodes. The first of them, by name, owns the log until `take-over` is typed.
     Create(CreateArgs),
+    /// Make a data directory a part of a new cluster, whose log goes on where that directory's ends
+    ///
+    /// Clients go on with their epochs and positions. The directory must not be in use; nothing else of it changes, and
+    /// what was interrupted is gone on with by the same command. Give the directory to one node: the others begin with
+    /// empty ones and take a snapshot of it, as the stream has only what comes after.
+    Adopt(AdoptArgs),
     /// Show each node: which one owns the log, and how far the others are behind
     Status(NodesArgs),
     /// Fail unless all nodes are there, one owns the log, and their settings are alike
@@ -46,6 +56,12 @@ pub enum ClusterCommand {
     /// and name the data directories of all nodes. Clients go on with their epochs if one of them has surely all that
     /// was acknowledged; else they hear that the history is another one.
     Rebuild(RebuildArgs),
+    /// End a cluster: a node's data directory serves alone from then on
+    ///
+    /// Clients go on with their epochs and positions. Stop the nodes first. The directory gets what it has missed, and
+    /// the log's last frame says that the cluster has ended: no node goes on behind it, whenever it comes. What was
+    /// interrupted is gone on with by the same command.
+    Dissolve(DissolveArgs),
 }
 
 /// Does it.
@@ -53,10 +69,12 @@ pub fn cluster(what: &ClusterCommand, out: &mut Output) -> Result<(), String> {
     match what {
         ClusterCommand::NatsConfig(args) => nats_config::nats_config(args, out),
         ClusterCommand::Create(args) => create::create(args, out),
+        ClusterCommand::Adopt(args) => adopt::adopt(args, out),
         ClusterCommand::Status(args) => ask::status(args, out),
         ClusterCommand::Check(args) => ask::check(args, out),
         ClusterCommand::TakeOver(args) => take_over::take_over(args, out),
         ClusterCommand::Rebuild(args) => rebuild::rebuild(args, out),
+        ClusterCommand::Dissolve(args) => dissolve::dissolve(args, out),
     }
 }
 

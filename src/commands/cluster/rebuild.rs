@@ -8,12 +8,11 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use tideline_cluster::rebuild::{MirrorEnd, plan};
 use tideline_cluster::{CommitTime, Content, Frame, Genesis, Place};
-use tideline_jetstream::{begins, create_after, refuse_existing};
+use tideline_jetstream::{Beginning, create, refuse_existing};
 use tokio::runtime::Runtime;
 
 use super::super::output::Output;
@@ -105,9 +104,13 @@ pub(super) fn rebuild(args: &RebuildArgs, out: &mut Output) -> Result<(), String
         log, chained, term, ..
     } = best.place;
     let before = Place::before_genesis(log, end, chained, term);
-    let made = create_after(&access, &genesis, (&before, best.time), *copies)?;
-    let first = begins(&access, &cluster.name, PARTITION.0, WAIT)?.genesis;
-    let first = first.ok_or_else(|| format!("stream {} has no first frame", made.stream))?;
+    let beginning = Beginning {
+        genesis,
+        before: before.clone(),
+        time: best.time,
+        copies: *copies,
+    };
+    let (stream, first) = create(&access, &beginning)?;
     let set = set_mirror(&best.data, &before, &first, false);
     set.map_err(|error| error.to_string())?;
     let shown = best.data.display();
@@ -124,9 +127,8 @@ pub(super) fn rebuild(args: &RebuildArgs, out: &mut Output) -> Result<(), String
     };
     let told = writeln!(
         out,
-        "stream {} is made, and goes on behind {end}, the end of {shown}; {epochs}. Start its node, type `tideline cluster \
-         take-over` for it, and start the others with empty data directories: they take a snapshot",
-        made.stream
+        "stream {stream} is made, and goes on behind {end}, the end of {shown}; {epochs}. Start its node, type `tideline cluster \
+         take-over` for it, and start the others with empty data directories: they take a snapshot"
     );
     told.map_err(|error| error.to_string())
 }
@@ -173,6 +175,11 @@ async fn look(config: &Config, data: &Path) -> Result<Mirror, String> {
     let (opened, seat) = opened.map_err(|error| error.to_string())?;
     let partitions = opened.partitions;
     let place = seat.place.clone();
+    if place.is_ended {
+        return Err(
+            "its cluster was dissolved, and one of its directories is served alone".to_owned(),
+        );
+    }
     let last = Position(place.position.0 - 1);
     let batches = partitions.tail(PARTITION).batches(last, 1);
     let batches = batches.map_err(|error| error.0)?;
@@ -205,5 +212,3 @@ fn renew(config: &Config, data: &Path) -> Result<HistoryId, String> {
     let rules = People::rules(&config.timeline_limits(), Catalog::default());
     accept_copy(data, &rules).map_err(|error| error.to_string())
 }
-
-const WAIT: Duration = Duration::from_secs(10);

@@ -70,6 +70,7 @@ impl Shown {
 enum Ask {
     TakeOver,
     Resign(Option<String>),
+    End,
     Read {
         asked: SteadyMs,
         reply: std_mpsc::SyncSender<Option<Position>>,
@@ -186,6 +187,11 @@ impl Driver {
     /// Hands the log over, to a node if one is named.
     pub fn resign(&self, to: Option<String>) {
         let _ = self.asks.blocking_send(Ask::Resign(to));
+    }
+
+    /// Closes the log for good, if the node owns it.
+    pub fn end(&self) {
+        let _ = self.asks.blocking_send(Ask::End);
     }
 
     /// Up to which position a view must reach, so that it shows every write that was acknowledged before this call.

@@ -272,6 +272,7 @@ impl Running {
         match ask {
             Ask::TakeOver => self.node.take_over(steady_now()),
             Ask::Resign(to) => self.node.resign(to),
+            Ask::End => self.node.end(),
             Ask::Read { asked, reply } if self.reads.len() < READS_MAX => {
                 self.reads.push_back(Read { asked, reply });
             }

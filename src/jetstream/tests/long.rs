@@ -13,7 +13,7 @@ use tideline_jetstream::create;
 use crate::proxy::Mode;
 use crate::scene::{Outcome, Scene};
 use crate::servers::Servers;
-use crate::{before, genesis};
+use crate::{beginning, genesis};
 
 const INFO: &str = "$JS.API.STREAM.INFO.TL_chat_0";
 
@@ -282,7 +282,7 @@ fn a_nodes_credential_changes_no_stream() {
     servers.create();
     let mut other = genesis();
     other.partition = 1;
-    let refused = create(&servers.node(), &other, &before(), 3);
+    let refused = create(&servers.node(), &beginning(other));
     assert!(refused.is_err(), "{refused:?}");
     let info = servers.ask("$JS.API.STREAM.INFO.TL_chat_1", "");
     assert_eq!(info["error"]["err_code"], 10_059, "{info}");

@@ -16,6 +16,7 @@ mod stored;
 
 use tideline_base::ids::{HistoryId, Position};
 use tideline_cluster::{Genesis, Place};
+use tideline_jetstream::{Beginning, CommitTime};
 
 /// The log that all nodes of these tests share.
 fn genesis() -> Genesis {
@@ -32,4 +33,14 @@ fn genesis() -> Genesis {
 /// In front of its first frame.
 fn before() -> Place {
     Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 0)
+}
+
+/// Its stream, with a first frame of these words.
+fn beginning(genesis: Genesis) -> Beginning {
+    Beginning {
+        genesis,
+        before: before(),
+        time: CommitTime::default(),
+        copies: 3,
+    }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tideline_jetstream::{Made, read_all};
+use tideline_jetstream::read_all;
 
 use crate::genesis;
 use crate::history::{Seen, judge};
@@ -20,7 +20,7 @@ pub(crate) struct Scene {
     /// In front of the first node's only server.
     pub(crate) proxy: Proxy,
     pub(crate) servers: Servers,
-    pub(crate) made: Made,
+    pub(crate) stream: String,
     _mirrors: TempDir,
 }
 
@@ -30,7 +30,7 @@ impl Scene {
     /// `fault`: what is planted in the nodes.
     pub(crate) fn begin(fault: &str) -> Scene {
         let servers = Servers::begin();
-        let made = servers.create();
+        let stream = servers.create();
         // The first node's connection stays, whichever server is lost.
         let proxy = Proxy::begin(&servers.address((servers.leader() + 1) % 3));
         let mirrors = TempDir::with_prefix("tideline-mirrors").expect("a folder");
@@ -53,7 +53,7 @@ impl Scene {
             nodes: nodes.collect(),
             proxy,
             servers,
-            made,
+            stream,
             _mirrors: mirrors,
         }
     }

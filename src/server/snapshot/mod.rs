@@ -22,7 +22,7 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tideline_cluster::{Content, Frame, Genesis};
-use tideline_jetstream::begins;
+use tideline_jetstream::{Begins, begins};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -70,11 +70,11 @@ fn look(key: &ClusterKey, data: &Path) -> Result<Option<Wanted>, StartError> {
     let Some(_) = directory_map(data).map_err(opened)? else {
         let begins = look(NEW_WAIT).map_err(unfit)?;
         // What was before a genesis further on is in no stream.
-        let is_whole = begins.genesis.is_some() && begins.first == Position(1);
-        return Ok((!is_whole).then(|| Wanted {
-            first: begins.first,
-            genesis: begins.genesis.as_ref().and_then(genesis_of),
-        }));
+        if begins.genesis.is_some() && begins.first == Position(1) {
+            return Ok(None);
+        }
+        let genesis = begins.genesis.as_ref().and_then(genesis_of);
+        return wanted_of(&key.name, &begins, genesis);
     };
     let Some((place, first)) = mirror(data).map_err(opened)? else {
         // No member's: the opening says so.
@@ -88,16 +88,28 @@ fn look(key: &ClusterKey, data: &Path) -> Result<Option<Wanted>, StartError> {
             if begins.first > place.position.next()
                 && begins.genesis.as_ref().is_none_or(is_ours) =>
         {
-            Ok(Some(Wanted {
-                first: begins.first,
-                genesis,
-            }))
+            wanted_of(&key.name, &begins, genesis)
         }
         Ok(_) => Ok(None),
         Err(why) => {
             tracing::info!(why, "where the stream begins is not to be seen yet");
             Ok(None)
         }
+    }
+}
+
+/// What a snapshot must be, if there is still a node that may give one.
+fn wanted_of(
+    cluster: &str,
+    begins: &Begins,
+    genesis: Option<Genesis>,
+) -> Result<Option<Wanted>, StartError> {
+    let first = begins.first;
+    match begins.is_ended {
+        true => Err(StartError::Setting(format!(
+            "cluster: {cluster} was dissolved, and one of its directories is served alone"
+        ))),
+        false => Ok(Some(Wanted { first, genesis })),
     }
 }
 

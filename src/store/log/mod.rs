@@ -101,12 +101,12 @@ impl Default for Options {
 
 /// The last frame of the log, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug)]
-struct Last {
-    position: Position,
-    crc: u32,
-    commit_ms: u64,
-    in_ms: u32,
-    term: u64,
+pub(crate) struct Last {
+    pub(crate) position: Position,
+    pub(crate) crc: u32,
+    pub(crate) commit_ms: u64,
+    pub(crate) in_ms: u32,
+    pub(crate) term: u64,
 }
 
 /// A commit time has so many µs: so many frames may share its ms.
@@ -166,6 +166,12 @@ impl Log {
             in_flight: VecDeque::new(),
             is_stopped: false,
         }
+    }
+
+    /// Which log it is, and the last frame that is not void, with the position behind all.
+    #[must_use]
+    pub(crate) fn end(&self) -> (HistoryId, Last) {
+        (self.id, self.last)
     }
 
     /// The position of the last settled frame; zero for an empty log.

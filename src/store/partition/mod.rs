@@ -46,7 +46,10 @@ pub use backup::{
     prune_backups, remove_place, restore, restore_fetched, time_text,
 };
 use cluster::Seating;
-pub use cluster::{MemberHost, MemberOptions, Role, Seat, has_all_it_owned, mirror, set_mirror};
+pub use cluster::{
+    Adoption, Belongs, MemberHost, MemberOptions, Role, Seat, belongs, has_all_it_owned, leave,
+    mirror, set_mirror,
+};
 pub use commit::job::Look;
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;
@@ -148,7 +151,10 @@ impl Partitions {
         directory::identity::settle(&mut directory, &options.image, &rules, &make_log)?;
         let dir = directory.path();
         served::mark(dir)?;
-        let seal = Seal::of(dir, is_new)?;
+        let seal = match seating {
+            Some(_) => Seal::of_log(dir, is_new, cluster::log_of(&directory)?)?,
+            None => Seal::of(dir, is_new)?,
+        };
         if let Some(disk_bytes) = tideline_base::disk::total(dir) {
             options.fit(disk_bytes, directory.ids().len());
         }

@@ -15,7 +15,7 @@ use tideline_cluster::Frame;
 
 use super::super::cluster;
 use super::super::directory::manifest::{MANIFEST, RESTORE_STAGING, sync};
-use super::super::directory::seal::Seal;
+use super::super::directory::seal::KEY;
 use super::super::directory::{LOCK, alone, partition_folder};
 use super::super::{OpenError, Partitions};
 use super::manifest::{MANIFEST as LIST, files_below, hex};
@@ -67,7 +67,7 @@ impl Partitions {
         remove(&to)?;
         let made = Made(to.clone());
         let place = Place::at(&to, &self.history().to_string())?;
-        let backup = self.make_backup(&place, (server, None), true, progress)?;
+        let backup = self.make_backup(&place, (server, None), true, (&[KEY], progress))?;
         Ok(Snapshot {
             path: backup.path,
             manifest: backup.manifest,
@@ -106,10 +106,11 @@ pub fn install(
     let moved = partition_folder(Path::new(""), ONLY);
     let moved = || -> io::Result<()> {
         fs::rename(below.join(&moved), data.join(&moved))?;
+        // What the others have given, of positions and cursors, is taken here, too.
+        fs::rename(below.join(KEY), data.join(KEY))?;
         sync(data)
     };
     moved().map_err(|error| failed("move to", data, error))?;
-    Seal::of(data, true)?;
     let counts = fs::rename(below.join(MANIFEST), data.join(MANIFEST)).and_then(|()| sync(data));
     counts.map_err(|error| failed("write", &data.join(MANIFEST), error))?;
     remove(&staging)

@@ -80,7 +80,7 @@ impl Partitions {
     ) -> Result<Backup, BackupError> {
         let data = self.directory().path().to_owned();
         let place = Place::open(to, &self.history().to_string(), &data)?;
-        let done = self.make_backup(&place, server, is_full, progress);
+        let done = self.make_backup(&place, server, is_full, (&[], progress));
         // Whatever failed because of it.
         match progress.is_cancelled() && done.is_err() {
             true => Err(BackupError::Cancelled),
@@ -88,13 +88,13 @@ impl Partitions {
         }
     }
 
-    /// The same in an opened place.
+    /// The same in an opened place. `plain`: files of the data directory that it has as they are.
     pub(super) fn make_backup(
         &self,
         place: &Place,
         (server, passphrase): (&str, Option<&Passphrase>),
         is_full: bool,
-        progress: &Progress,
+        (plain, progress): (&[&str], &Progress),
     ) -> Result<Backup, BackupError> {
         let (history, data) = (
             self.history().to_string(),
@@ -149,6 +149,10 @@ impl Partitions {
         }
         drop(held);
         self.directory().write_manifest(&partial.data())?;
+        for name in plain {
+            let copied = fs::copy(data.join(name), partial.data().join(name));
+            copied.map_err(|error| BackupError::io("copy", &data.join(name), error))?;
+        }
         if let Some(passphrase) = passphrase {
             secrets::seal(&data, &partial.data(), passphrase)?;
         }

@@ -107,8 +107,8 @@ impl Writer {
         self.memtable.insert(&frame, &*self.rules);
         self.position = frame.position;
         self.show(Arc::new(frame));
-        // A claim or a resignation says who owns.
-        if !member.owns {
+        // A claim or a resignation says who owns, and the last frame that nobody does.
+        if !member.owns || member.place.is_ended {
             self.tell_role(member);
         }
         Ok(())
@@ -207,11 +207,18 @@ impl Writer {
 
     /// Tells what this node's part is now, if that is new.
     pub(super) fn tell_role(&self, member: &Member) {
-        let Place { owner, term, .. } = &member.place;
+        let Place {
+            owner,
+            term,
+            is_ended,
+            ..
+        } = &member.place;
         let owner = owner.as_ref().map(|claim| &claim.node);
         member.line.role.send_if_modified(|role| {
             let is_same = match &*role {
                 Role::Stopped(_) => true,
+                Role::Ended => *is_ended,
+                _ if *is_ended => false,
                 Role::Owns { term: of } => member.owns && of == term,
                 Role::Follows {
                     owner: by,
@@ -221,6 +228,7 @@ impl Writer {
             if !is_same {
                 let (owner, term) = (owner.cloned(), *term);
                 *role = match member.owns {
+                    _ if *is_ended => Role::Ended,
                     true => Role::Owns { term },
                     false => Role::Follows { owner, term },
                 };

@@ -5,6 +5,7 @@
 //! would bring back; a node that can't be sure writes nothing more. Must not: decide who owns (`tideline_cluster`
 //! does), or know how frames travel.
 
+mod adopt;
 mod came;
 mod host;
 mod keep;
@@ -22,11 +23,12 @@ use tideline_cluster::{Content, Frame, Genesis, Place};
 use tokio::sync::watch;
 
 use super::directory::{Directory, Standing, partition_folder};
-use super::{OpenError, Options, Partitions, Rules};
+use super::{OpenError, Options, Partitions, Rules, directory_map};
 use crate::log::{LocalStorage, make_mirror};
 use tideline_base::clock::Clock;
 use tideline_base::ids::{HistoryId, PartitionId, Position};
 
+pub use adopt::{Adoption, Belongs, belongs, leave};
 pub use host::MemberHost;
 pub(super) use line::Line;
 pub(super) use member::Member;
@@ -64,6 +66,8 @@ pub enum Role {
         /// Its term.
         term: u64,
     },
+    /// The log was closed for good: nobody writes to it any more.
+    Ended,
     /// It takes no further part, for this reason.
     Stopped(String),
 }
@@ -74,6 +78,8 @@ pub struct Seat {
     pub genesis: Genesis,
     /// Where the mirror ends.
     pub place: Place,
+    /// The term of the log's first frame: while it lasts nobody has owned the log.
+    pub first_term: u64,
     /// What the driver tells what happens.
     pub host: MemberHost,
 }
@@ -103,6 +109,9 @@ impl Partitions {
         options.log.frame_bytes_max = options.log.frame_bytes_max.min(frame_bytes_max);
         options.batch_bytes_max = options.batch_bytes_max.min(BATCH_BYTES);
         let genesis = first.as_ref().map(genesis_of).transpose()?;
+        if let Some(first) = &first {
+            refuse_empty(dir, first.sealed.position)?;
+        }
         let history = genesis.map(|genesis| genesis.history);
         let directory = Directory::open(dir, 1, history)?;
         check(&directory, history)?;
@@ -118,6 +127,7 @@ impl Partitions {
         let place = seating.line.take_place().unwrap_or(place);
         let seat = Seat {
             genesis: genesis_of(&first)?,
+            first_term: first.sealed.term,
             place,
             host: MemberHost::new(Arc::clone(&seating.line)),
         };
@@ -203,6 +213,12 @@ pub fn set_mirror(data: &Path, place: &Place, first: &Frame, owned: bool) -> Res
     place::write_owned(&directory.folder(ONLY), place, first, owned)
 }
 
+/// The IDs of a member's log and history.
+pub(super) fn log_of(directory: &Directory) -> Result<(HistoryId, HistoryId), OpenError> {
+    let (place, _) = place::read(&directory.folder(ONLY))?;
+    Ok((place.log, directory.origin().history))
+}
+
 /// Refuses a member's directory where it would be written to alone: its log would become another one.
 pub(super) fn refuse_member(directory: &Directory) -> Result<(), OpenError> {
     match place::is_there(&directory.folder(ONLY))? {
@@ -212,6 +228,18 @@ pub(super) fn refuse_member(directory: &Directory) -> Result<(), OpenError> {
             directory.path().display()
         ))),
     }
+}
+
+/// Refuses a new directory where the log does not have all that it would need.
+fn refuse_empty(dir: &Path, begins: Position) -> Result<(), OpenError> {
+    if begins == Position(1) || directory_map(dir)?.is_some() {
+        return Ok(());
+    }
+    Err(refused(&format!(
+        "{} is empty, and the cluster's log begins at {begins}: start the node again, and it takes a snapshot of \
+         another one",
+        dir.display()
+    )))
 }
 
 fn check(directory: &Directory, history: Option<HistoryId>) -> Result<(), OpenError> {
@@ -231,7 +259,8 @@ fn check(directory: &Directory, history: Option<HistoryId>) -> Result<(), OpenEr
         Standing::Draft => Ok(()),
         _ if place::is_there(&directory.folder(ONLY))? => Ok(()),
         _ => Err(refused(&format!(
-            "{shown} was served alone, and its log is not the cluster's: begin with an empty data directory"
+            "{shown} was served alone, and its log is not the cluster's: begin with an empty data directory, or \
+             with a copy of the directory that `tideline cluster adopt` made the cluster's"
         ))),
     }
 }

@@ -131,6 +131,13 @@ pub(super) fn write_owned(
     write().map_err(|error| OpenError::from_io("write", &name, error))
 }
 
+/// Takes it away, for good.
+pub(super) fn remove(folder: &Path) -> Result<(), OpenError> {
+    let name = folder.join(NAME);
+    let removed = fs::remove_file(&name).and_then(|()| File::open(folder)?.sync_all());
+    removed.map_err(|error| OpenError::from_io("remove", &name, error))
+}
+
 fn text(written: &Written) -> String {
     serde_json::to_string(written).expect("numbers and texts are JSON")
 }

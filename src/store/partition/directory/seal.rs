@@ -22,6 +22,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::super::OpenError;
 use super::manifest::sync;
+use tideline_base::ids::HistoryId;
 
 /// The key's file in a data directory.
 pub(in super::super) const KEY: &str = "positions.key";
@@ -56,12 +57,34 @@ impl Seal {
     /// The seal of the directory at `path`. If there is no key yet, one is made; unless the directory `is_new`, texts
     /// without a seal are then taken, too.
     pub(in super::super) fn of(path: &Path, is_new: bool) -> Result<Seal, OpenError> {
+        Seal::with(path, is_new, random)
+    }
+
+    /// The same of a directory whose log machines share. A key that is made is that of the log, so that what one of them
+    /// has given is taken by all; who knows the log's ID has all of the log.
+    pub(in super::super) fn of_log(
+        path: &Path,
+        is_new: bool,
+        (log, history): (HistoryId, HistoryId),
+    ) -> Result<Seal, OpenError> {
+        Seal::with(path, is_new, || {
+            let key = hmac::Key::new(HMAC_SHA256, &log.0);
+            let tag = hmac::sign(&key, &history.0);
+            *tag.as_ref().first_chunk().expect("a tag of 32 bytes")
+        })
+    }
+
+    fn with(
+        path: &Path,
+        is_new: bool,
+        key: impl FnOnce() -> [u8; KEY_BYTES],
+    ) -> Result<Seal, OpenError> {
         let name = path.join(KEY);
         let text = match fs::read_to_string(&name) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let made = Written {
-                    key: URL_SAFE_NO_PAD.encode(random()),
+                    key: URL_SAFE_NO_PAD.encode(key()),
                     takes_unsealed: !is_new,
                 };
                 let text = toml::to_string(&made).expect("a key is plain TOML");
@@ -191,6 +214,21 @@ mod tests {
         }
         assert_eq!(seal.opened("position", &sealed.replace("0-7", "0-8")), None);
         assert_eq!(Seal::for_tests(false).opened("position", &sealed), None);
+    }
+
+    #[test]
+    fn directories_of_one_log_take_what_each_has_given() {
+        let homes = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let of = |at: usize, log| {
+            let ids = (HistoryId([log; 16]), HistoryId([9; 16]));
+            Seal::of_log(homes[at].path(), true, ids).unwrap()
+        };
+        let sealed = of(0, 1).sealed("position", "1.t.0-7-0");
+        assert_eq!(of(1, 1).opened("position", &sealed), Some("1.t.0-7-0"));
+        assert_eq!(of(2, 2).opened("position", &sealed), None);
+        // The key stays, whosever log it is later.
+        let alone = Seal::of(homes[1].path(), false).unwrap();
+        assert_eq!(alone.opened("position", &sealed), Some("1.t.0-7-0"));
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub fn is_copy(path: &Path) -> Result<bool, OpenError> {
     Ok(found == Some(false))
 }
 
-pub(super) fn refuse_copy(path: &Path) -> Result<(), OpenError> {
+pub(in super::super) fn refuse_copy(path: &Path) -> Result<(), OpenError> {
     match is_copy(path)? {
         false => Ok(()),
         true => Err(OpenError::Copy {

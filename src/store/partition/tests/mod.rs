@@ -3,6 +3,7 @@
 //! Owns: one file a subject: against a plain map, on failing disks, on a log that takes several batches at once.
 //! Promises: the toy row rules of all of them are in `model.rs`. Must not: know the rows of the layers above.
 
+mod adopt;
 mod backup;
 mod cluster;
 mod crash;
