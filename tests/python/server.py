@@ -12,6 +12,8 @@ import socket
 import subprocess
 import time
 
+#: Seconds for a change of partitions: it is tried again after 1, 2, 4 … 30 s where calls would wait too long for it.
+CHANGE_PATIENCE = 300
 #: A directory is copied by some tests, and by default 256 MiB of it are empty.
 RESERVE = str(4 << 20)
 

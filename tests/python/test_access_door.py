@@ -11,6 +11,7 @@ from websockets.exceptions import InvalidStatus
 from certificates import Authority
 from client import Client, Refused, until
 from guarded import ALL, LIMITS, OTHER, closed, list_tables, token, works
+from server import CHANGE_PATIENCE
 
 
 def test_a_key_with_a_certificate_counts_with_it_alone(guard, tmp_path):
@@ -235,7 +236,7 @@ def test_credentials_go_along_when_partitions_are_split(guard):
     server.call(server.admin, "session.revoke", user="eve", issued_before=int(time.time() * 1000) + 1000)
     with server.open(made[0]) as client:
         server.call(server.admin, "partition.split", partition=0)
-        until(lambda: (server.call(server.admin, "partition.list").get("change") or {}).get("state") == "done")
+        until(lambda: (server.call(server.admin, "partition.list").get("change") or {}).get("state") == "done", CHANGE_PATIENCE)
         works(client)
         more = server.call(server.admin, "key.create", name="later", rights=ALL)["key"]
         server.call(server.admin, "key.revoke", id=made[1][3:15])

@@ -13,7 +13,7 @@ import pytest
 from client import Client, Refused, filler, until
 from drill import prepared, set_back
 from guarded import signed
-from server import Server
+from server import CHANGE_PATIENCE, Server
 from test_partitions import fill, run
 from test_partitions_served import Writers, numbers
 
@@ -146,7 +146,7 @@ def test_what_is_restored_is_a_prefix_of_what_was_written(backed_up, tmp_path):
             # It waits for the split, and keeps the next one away.
             client.call("partition.split", partition=0)
             client.call("backup.start", target="all")
-            until(lambda: client.call("partition.list")["change"]["state"] in ["done", "failed"])
+            until(lambda: client.call("partition.list")["change"]["state"] in ["done", "failed"], CHANGE_PATIENCE)
             before, rows_before = dict(writers.acked), table.acked
             state = until(lambda: (now := client.call("backup.status")["backup"])["state"] not in ["waiting", "copying", "verifying"] and now)
             assert state["state"] == "done", state

@@ -15,7 +15,7 @@ import pytest
 
 from client import Client, Refused, until
 from guarded import token
-from server import Server
+from server import CHANGE_PATIENCE, Server
 
 faulty = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
 
@@ -321,7 +321,7 @@ def test_an_ended_partition_says_so(tmp_path):
         client.call("stream.open", timelines="", cursor="search")
         client.append("t")
         client.call("partition.split", partition=0)
-        until(lambda: client.call("partition.list").get("change", {}).get("state") == "done")
+        until(lambda: client.call("partition.list").get("change", {}).get("state") == "done", CHANGE_PATIENCE)
         parent, *children = client.call("partition.list")["partitions"]
         assert parent["state"] == "ended" and "log" not in parent and "queue" not in parent and parent["ends"] > 0
         assert [one["state"] for one in children] == ["serving"] * 2

@@ -10,14 +10,14 @@ import time
 import pytest
 
 from client import Client
-from server import Server
+from server import CHANGE_PATIENCE, Server
 
 ROOMS = [f"room-{n}" for n in range(12)]
 USERS = ["ann", "ben", "cay", "dan"]
 
 
 def run(server, *words):
-    ended = subprocess.run([server.binary, *map(str, words)], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([server.binary, *map(str, words)], capture_output=True, text=True, timeout=CHANGE_PATIENCE)
     assert "panicked" not in ended.stderr
     return ended
 

@@ -249,17 +249,18 @@ POINTS = ["announced", "loaded", "paused", "sealed", "brought", "made", "opened"
 @pytest.mark.parametrize("merges", [False, True])
 def test_a_kill_at_any_step(tmp_path, point, merges):
     """The directory has the partitions of before or those of after, whole, with all that was answered."""
-    fault = f"reshape_{point}:{2 if merges else 1}"
-    server = Server(tmp_path, environment={"TIDELINE_FAULT": fault}).start()
+    server = Server(tmp_path).start()
     try:
         fill(server)
         people = People()
         people.learn(server)
+        if merges:
+            change(server, "split", "0")
+        server.environment = {"TIDELINE_FAULT": f"reshape_{point}:1"}
+        server.restart()
         with Writers(server, 2) as writers:
             while len(writers.acked) < 16 and not writers.failures:
                 time.sleep(0.01)
-            if merges:
-                change(server, "split", "0")
             ended = partition(server, *(("merge", "1", "2") if merges else ("split", "0")))
             if point != "resumed":
                 assert ended.returncode != 0, ended.stdout

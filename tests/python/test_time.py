@@ -337,9 +337,11 @@ def test_each_is_delivered_once_though_the_server_is_killed(own_server, name):
     count = 60
     own_server.start()
     with Client(own_server, user="ada") as client:
-        start = now_ms() + 200
-        for n in range(count):
-            client.append(name, {"n": n}, message_id=f"m{n}", deliver_at=start + n * 25)
+        start = now_ms() + 2_000
+        asked = [client.ask("message.append", timeline=name, entry={"n": n}, message_id=f"m{n}", deliver_at=start + n * 25) for n in range(count)]
+        for one in asked:
+            client.take(one)
+        until(lambda: messages(client, name))
     for round in range(6):
         time.sleep(0.15 + round * 0.03)
         own_server.kill()

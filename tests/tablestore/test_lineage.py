@@ -15,6 +15,7 @@ import pytest
 from tablestore import CapacityUnit, ReservedThroughput, TableMeta, TableOptions
 
 from client import Client, until
+from server import CHANGE_PATIENCE
 from sdk import STRING_KEY, connect, put
 from test_partitions import Consumer
 from test_streams import specify
@@ -41,7 +42,7 @@ def change(server, what, **partitions):
     with Client(server) as client:
         client.call(f"partition.{what}", **partitions)
     # Calls wait while partitions are cut, on a busy machine for longer than a client's patience.
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + CHANGE_PATIENCE
     while time.monotonic() < deadline:
         try:
             with Client(server) as client:

@@ -11,6 +11,7 @@ from tablestore import (
 )
 
 from sdk import IGNORE, call, connect, field, put, refused, update
+from server import CHANGE_PATIENCE
 from test_indexes import ready
 from test_streams import PUT, DELETE, describe_stream, fields, iterator, record, specify
 
@@ -129,7 +130,7 @@ def served(server, *words):
         [server.binary, "partition", *map(str, words), "--url", server.origin],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=CHANGE_PATIENCE,
     )
 
 

@@ -451,6 +451,7 @@ async fn rights_are_asked_before_a_table_is_looked_for() {
         ("select * from buys", "buys"),
         ("select * from nothing", "nothing"),
         ("select * from people p join buys b on p.n = b.id", "buys"),
+        ("select * from (select 1 from buys) x", "buys"),
         ("describe buys", "buys"),
         ("delete from people where town = 'a' and n = 1", "people"),
         (
