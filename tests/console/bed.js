@@ -126,9 +126,10 @@ export async function blockPartition(server, partition) {
     if (!existsSync(next)) mkdirSync(next);
   }
   const text = "x".repeat(200_000);
-  for (let number = 0; number < 200; number++) {
-    const error = await server.append(`blocked/${number % 40}`, { text }).then(() => null, (error) => error);
-    if (error) return;
+  for (let number = 0; number < 500; number++) {
+    const refused = await server.append(`blocked/${number % 40}`, { text }).then(() => null, (error) => error);
+    if (refused?.reason === "unavailable") return;
+    if (refused) await sleep(50); // busy: a disk that is slow
   }
   throw new Error("the partition has not stopped");
 }

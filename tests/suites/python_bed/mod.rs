@@ -80,7 +80,7 @@ impl Python {
         let run = |words: &[&str]| {
             let mut command = self.command();
             command.args(["-m", "pytest", "--color=no"]).args(words);
-            // Each worker would import what some packages bring along for pytest: langsmith's takes 1.6 s of a processor.
+            // Each worker would import what packages bring along for pytest: langsmith's takes 1.6 s of a processor.
             command.env("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1");
             command.current_dir(Path::new(tests).join(folder));
             command.env("TIDELINE_BIN", env!("CARGO_BIN_EXE_tideline"));
