@@ -64,7 +64,7 @@ impl fmt::Display for Halt {
             Halt::Foreign { what } => write!(
                 out,
                 "the stream belongs to another log ({what}): check [cluster] name and the NATS servers' addresses; after a \
-                 rebuild begin with an empty data directory"
+                 rebuild begin with an empty data directory, unless this is the one that it took: then type it again"
             ),
             Halt::Shorter { last, known } => write!(
                 out,

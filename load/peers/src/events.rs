@@ -1,8 +1,8 @@
 //! Streams of server-sent events: many read one stream, a few connections POST into it.
 //!
 //! Owns: both halves, for Tideline's own events, its door for Durable Streams, and a server of that protocol. Promises:
-//! every reader gets every message once, and each poster's in order, or it is a fault; in the closed loop a poster sends
-//! its next message when everybody has the one before. Must not: parse events: a message is found by its mark.
+//! every reader gets every message once, and each poster's in order, or it is a fault; in the closed loop a poster
+//! sends its next message when everybody has the one before. Must not: parse events: a message is found by its mark.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

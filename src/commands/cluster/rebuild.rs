@@ -5,6 +5,7 @@
 //! acknowledged, the directory gets a new history, by which clients hear that something may be missing. Must not: be
 //! done while a node runs.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use crate::data_directory::Opened;
 use crate::ids::{HistoryId, PartitionId, Position};
 use crate::metrics::Metrics;
 use crate::partition::{
-    MemberOptions, Partitions, accept_copy, has_all_it_owned, mirror, set_mirror,
+    MemberOptions, Partitions, accept_copy, has_all_it_owned, is_acceptance_under_way, mirror,
+    set_mirror,
 };
 use crate::people::People;
 use crate::table::Catalog;
@@ -74,7 +76,16 @@ pub(super) fn rebuild(args: &RebuildArgs, out: &mut Output) -> Result<(), String
     refuse_existing(&access, &cluster.name, PARTITION.0)?;
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let mut mirrors = Vec::new();
+    let mut seen = BTreeSet::new();
     for data in from {
+        let there = data.canonicalize();
+        let there = there.map_err(|why| format!("{}: {why}", data.display()))?;
+        if !seen.insert(there) {
+            let shown = data.display();
+            return Err(format!(
+                "{shown} is named twice: name each node's directory once"
+            ));
+        }
         let found = runtime.block_on(look(&config, data));
         let found = found.map_err(|why| format!("{}: {why}", data.display()))?;
         if found.genesis.cluster != cluster.name {
@@ -153,6 +164,10 @@ impl Mirror {
 /// Opens a node's directory as the node would, which cuts what is torn, and closes it.
 async fn look(config: &Config, data: &Path) -> Result<Mirror, String> {
     let failed = |error: crate::partition::OpenError| error.to_string();
+    if is_acceptance_under_way(data) {
+        // An earlier rebuild was interrupted while the directory got its new history.
+        renew(config, data)?;
+    }
     let found = mirror(data).map_err(failed)?;
     let (place, first) =
         found.ok_or_else(|| "it is no data directory of a cluster's node".to_owned())?;

@@ -4,6 +4,7 @@
 //! rights, limits and order; what is stored is done by the same calls as the native protocol's; what this server does
 //! not do of the protocol is refused by name before anything is done. Must not: keep anything between two requests.
 
+mod content;
 mod fork;
 mod headers;
 mod joined;

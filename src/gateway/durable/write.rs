@@ -25,10 +25,10 @@ use tideline_timelines::timeline::{
     Append, AppendOne, Content, Create, Fork, Life, NewStream, SettingsPatch, StreamAppend,
     StreamRefused,
 };
-use tideline_wire::durable::{JSON, OCTETS, Part, entry, kind, messages};
+use tideline_wire::durable::{JSON, OCTETS, kind};
 use tideline_wire::messages::message;
 use tideline_wire::timelines::timeline;
-use tideline_wire::{Entry, Failure, Method, Reason, Request};
+use tideline_wire::{Failure, Method, Reason, Request};
 
 /// What a PUT asks for.
 struct Config {
@@ -271,86 +271,7 @@ impl Asked {
         Ok(answer)
     }
 
-    /// What a POST appends, and how many bytes it is.
-    fn content(
-        &self,
-        bytes: Vec<u8>,
-        is_json: bool,
-        closes: bool,
-    ) -> Result<(message::AppendBatch, usize), Refused> {
-        match bytes.is_empty() {
-            true if closes => return Ok((self.nothing(), 0)),
-            true => return bad("there is nothing to append"),
-            false => {}
-        }
-        let parts = self.taken_apart(bytes, is_json)?;
-        if parts.is_empty() {
-            return bad("an empty array appends nothing");
-        }
-        self.batch(parts, is_json)
-    }
-
-    /// A POST whose content can't be taken: why, unless there is no such stream for this caller, or the stream takes
-    /// nothing of that type: then the commit says so, and nothing is left to append.
-    async fn not_taken(
-        &self,
-        asked: &StreamAppend,
-        why: Refused,
-    ) -> Result<message::AppendBatch, Refused> {
-        let known = self.known(Method::MessageAppend).await?;
-        let stream = kind(&known.content_type);
-        let is_other = asked.content.as_ref().is_some_and(|it| it.kind != stream);
-        let is_closed = known.closed && asked.content.is_some();
-        match is_other || is_closed {
-            true => Ok(self.nothing()),
-            false => Err(why),
-        }
-    }
-
-    /// Messages of one commit, and how many bytes they are.
-    fn batch(
-        &self,
-        parts: Vec<Bytes>,
-        is_json: bool,
-    ) -> Result<(message::AppendBatch, usize), Refused> {
-        let limits = &self.shared.options.limits;
-        let bytes: usize = parts.iter().map(Bytes::len).sum();
-        let mut batch = self.nothing();
-        let count = parts.len() as u64;
-        // A message alone needs no ID that says of which append it is.
-        let append = match count {
-            0 | 1 => String::new(),
-            _ => uuid::Uuid::new_v4().simple().to_string(),
-        };
-        for (number, data) in (1..).zip(parts) {
-            let part = Part {
-                append: &append,
-                number,
-                count,
-            };
-            batch.messages.push(message::BatchMessage {
-                entry: Entry::from(entry(&self.name, data, is_json, limits)?),
-                message_id: (count > 1).then(|| part.to_string()),
-                open: None,
-                expires_in_ms: None,
-            });
-        }
-        Ok((tideline_wire::checked(batch, limits)?, bytes))
-    }
-
-    fn taken_apart(&self, body: Vec<u8>, is_json: bool) -> Result<Vec<Bytes>, Refused> {
-        if body.is_empty() {
-            return Ok(Vec::new());
-        }
-        if !is_json {
-            return Ok(vec![Bytes::from(body)]);
-        }
-        let max = self.shared.options.limits.batch_messages_max;
-        let messages = messages(&body, usize::try_from(max).unwrap_or(usize::MAX));
-        messages.map_or_else(|| bad("the body is not JSON"), Ok)
-    }
-
-    fn nothing(&self) -> message::AppendBatch {
+    pub(super) fn nothing(&self) -> message::AppendBatch {
         message::AppendBatch {
             timeline: self.name.clone(),
             messages: Vec::new(),

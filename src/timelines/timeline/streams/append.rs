@@ -25,7 +25,8 @@ pub struct StreamAppend {
     pub seq: Option<String>,
     /// Nothing can be appended afterwards.
     pub closes: bool,
-    /// Content of another type than the stream's is refused, unless an earlier check refuses it; `None` = there is none.
+    /// Content of another type than the stream's is refused, unless an earlier check refuses it; `None` = there is
+    /// none.
     pub content: Option<Content>,
 }
 
