@@ -303,7 +303,8 @@ def test_control_a_server_that_a_step_stops_is_noticed(tmp_path):
             until(lambda: has(client, "w-0"))
             callers.rest()
             server.set(2 * HOUR)
-            until(lambda: callers.failed)
+            # A call gives up after a minute.
+            until(lambda: callers.failed, 180)
         with pytest.raises(AssertionError):
             callers.check("a step")
     finally:
