@@ -103,7 +103,7 @@ def test_clients_go_on_where_a_directory_becomes_a_clusters(place, tmp_path):
     clients.go_on(alone, "e").go_on(alone, "f")
     refused(soon(lambda: (ran := cluster.adopt(copy(alone, tmp_path / "served"))).returncode and ran), "is a copy")
     alone.stop()
-    refused(cluster.adopt(alone.data, login=tmp_path / "nats" / "node.login"), "stream TL_chat_0 was not made")
+    refused(cluster.adopt(alone.data, login=tmp_path / "nats" / "node.login"), "stream TL_chat_0")
     other = Server(alone.directory)
     other.data = copy(alone, tmp_path / "other")
     try:
