@@ -2,7 +2,7 @@
 //! theirs is a credential that may make no stream.
 //!
 //! Owns: the order of these steps, the same for a log that is new, adopted or rebuilt. Promises: a stream that was made
-//! begins with the genesis; an attempt that was interrupted is gone on with. Must not: change a stream that has frames.
+//! begins with the genesis; a new call goes on with an interrupted one. Must not: change a stream that has frames.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The end of a cluster: its log is closed for good, and a node's directory is served alone from then on.
 //!
 //! Owns: the order of the steps. Promises: the directory leaves when it has all of the log and nobody can write to that
-//! any more; what was interrupted is gone on with by the same call. Must not: serve.
+//! any more; the same call goes on with what was interrupted. Must not: serve.
 
 use std::sync::Arc;
 use std::time::Duration;

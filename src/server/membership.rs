@@ -185,7 +185,7 @@ impl Membership {
         matches!(*self.role.borrow(), Role::Stopped(_))
     }
 
-    /// Waits until the node owns the log of this term no more, though perhaps that of another one.
+    /// Waits until the node does not own the log in this term any more. It may own it in a later one.
     pub(super) async fn is_deposed(&self, of: u64) {
         let mut role = self.role.clone();
         let owns = |role: &Role| matches!(role, Role::Owns { term } if *term == of);
@@ -390,7 +390,7 @@ const TRIM_AGE_MS: u64 = 3_600_000;
 /// … and those that a node needs which was heard within this time.
 const AWAY_MS: u64 = 3_600_000;
 const TRIM_EVERY_MS: u64 = 60_000;
-/// A node that is well is not sure for a moment at most, when NATS has another leader.
+/// A healthy node is unsure for a moment only: while NATS changes the leader.
 const UNSURE_MS: u64 = 2_000;
 const GIVES_UP: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -132,7 +132,7 @@ impl Profile for Events {
             spawn_local(Rc::clone(&hall).read(pipe, follow.clone().into_bytes()));
         }
         let is_ready = || hall.ready.get() == self.subscribers;
-        hall.until("readers", is_ready).await;
+        run.wait_for("readers", is_ready).await;
         for number in 0..self.posters as usize {
             let pipe = Pipe::connect(host, Way::Plain).await.map_err(lost)?;
             spawn_local(Rc::clone(&hall).write(pipe, number, Template::new(append.as_str())));
@@ -153,7 +153,7 @@ impl Profile for Events {
             run.figure("bytes_per_connection", each, "bytes", Better::Lower);
         }
         let is_delivered = || hall.sent() * self.subscribers == hall.deliveries.get();
-        hall.until("deliveries", is_delivered).await;
+        run.wait_for("deliveries", is_delivered).await;
         run.checks.made("events read", hall.deliveries.get());
         Ok(())
     }
@@ -184,18 +184,6 @@ struct Poster {
 }
 
 impl Hall {
-    fn fault(&self, what: &str) {
-        self.run.checks.fault(what);
-        self.run.end_early();
-    }
-
-    async fn until(&self, what: &str, is_done: impl Fn() -> bool) {
-        self.run.checks.wait_for(&is_done).await;
-        if !is_done() {
-            self.fault(&format!("not all {what} came in time"));
-        }
-    }
-
     fn sent(&self) -> u64 {
         let posters = self.posters.iter();
         posters.map(|poster| poster.due.borrow().len() as u64).sum()
@@ -250,8 +238,8 @@ impl Hall {
             });
             match is_stored.await {
                 Ok(true) => {}
-                Ok(false) => return self.fault("a message was refused"),
-                Err(error) => return self.fault(&format!("a poster: {error}")),
+                Ok(false) => return self.run.fault("a message was refused"),
+                Err(error) => return self.run.fault(&format!("a poster: {error}")),
             }
             while self.is_closed_loop && poster.reached.get() < self.subscribers {
                 tokio::select! {
@@ -274,14 +262,15 @@ impl Hall {
                     return Ok(0);
                 };
                 if answer.status != 200 {
-                    self.fault(&format!("a reader: status {}", answer.status));
+                    self.run
+                        .fault(&format!("a reader: status {}", answer.status));
                 }
                 is_answered = true;
                 self.ready.update(|ready| ready + 1);
                 Ok(length)
             });
             if let Err(error) = exchanged.await {
-                return self.fault(&format!("a reader: {error}"));
+                return self.run.fault(&format!("a reader: {error}"));
             }
         }
     }
@@ -310,7 +299,9 @@ impl Hall {
             due.get((own as usize).wrapping_sub(1)).copied()
         });
         let Some(due) = due.filter(|_| own == places[of] + 1) else {
-            return self.fault(&format!("message {number}, which was not next"));
+            return self
+                .run
+                .fault(&format!("message {number}, which was not next"));
         };
         places[of] = own;
         self.deliveries.update(|count| count + 1);

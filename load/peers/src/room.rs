@@ -48,7 +48,7 @@ impl Profile for Room {
             spawn_local(Rc::clone(&hall).client(pipe, publishing.take()));
         }
         let is_ready = || hall.ready.get() > self.subscribers;
-        hall.until("subscriptions", is_ready).await;
+        run.wait_for("subscriptions", is_ready).await;
         hall.is_open.set(true);
         hall.moved.notify_one();
         run.pass(run.setup.warm_up).await;
@@ -59,7 +59,7 @@ impl Profile for Room {
         run.finish().await;
         run.rate("deliveries_per_second", measured);
         let is_delivered = || hall.lacking.borrow().is_empty();
-        hall.until("deliveries", is_delivered).await;
+        run.wait_for("deliveries", is_delivered).await;
         Ok(())
     }
 }
@@ -95,25 +95,14 @@ impl Hall {
         }
     }
 
-    /// After a fault nothing is left to measure.
-    fn fault(&self, what: &str) {
-        self.run.checks.fault(what);
-        self.run.end_early();
-    }
-
-    async fn until(&self, what: &str, is_done: impl Fn() -> bool) {
-        self.run.checks.wait_for(&is_done).await;
-        if !is_done() {
-            self.fault(&format!("not all {what} came in time"));
-        }
-    }
-
     /// A message has come to one more.
     fn deliver(&self, number: u64) {
         let mut lacking = self.lacking.borrow_mut();
         let place = number.wrapping_sub(self.reached.get() + 1) as usize;
         let Some(left) = lacking.get_mut(place).filter(|left| **left > 0) else {
-            return self.fault(&format!("message {number} was not sent, or came once more"));
+            return self
+                .run
+                .fault(&format!("message {number} was not sent, or came once more"));
         };
         self.deliveries.update(|count| count + 1);
         *left -= 1;
@@ -144,7 +133,7 @@ impl Hall {
             let exchanged = pipe.exchange(&mut out, |bytes, out| {
                 streamed(bytes, |payload| {
                     if let Err(error) = heard.take(payload, out, &self) {
-                        self.fault(&error.to_string());
+                        self.run.fault(&error.to_string());
                     }
                 })
             });
@@ -153,7 +142,7 @@ impl Hall {
                 () = self.moved.notified(), if publishing.is_some() => Ok(()),
             };
             if let Err(error) = exchanged {
-                return self.fault(&format!("a subscriber: {error}"));
+                return self.run.fault(&format!("a subscriber: {error}"));
             }
         }
     }
@@ -186,7 +175,7 @@ impl Heard {
                 if number == before + 1 {
                     hall.deliver(number);
                 } else {
-                    hall.fault(&format!("message {number} after {before}"));
+                    hall.run.fault(&format!("message {number} after {before}"));
                 }
             } else if unit.line == b"PING" {
                 put_text(out, PONG);

@@ -138,6 +138,20 @@ impl Run {
         self.ended.notify_waiters();
     }
 
+    /// A fault after which nothing is left to measure.
+    pub fn fault(&self, what: &str) {
+        self.checks.fault(what);
+        self.end_early();
+    }
+
+    /// Waits until what is on its way has come; it is a fault if that takes too long.
+    pub async fn wait_for(&self, what: &str, is_done: impl Fn() -> bool) {
+        self.checks.wait_for(&is_done).await;
+        if !is_done() {
+            self.fault(&format!("not all {what} came in time"));
+        }
+    }
+
     /// Waits until nothing new is to be sent. Cancel-safe.
     pub async fn ended(&self) {
         while self.phase() != Phase::Ending {

@@ -38,7 +38,7 @@ pub enum ClusterCommand {
     /// Make a data directory a part of a new cluster, whose log goes on where that directory's ends
     ///
     /// Clients go on with their epochs and positions. The directory must not be in use; nothing else of it changes, and
-    /// what was interrupted is gone on with by the same command. Give the directory to one node: the others begin with
+    /// the same command goes on with what was interrupted. Give the directory to one node: the others begin with
     /// empty ones and take a snapshot of it, as the stream has only what comes after.
     Adopt(AdoptArgs),
     /// Show each node: which one owns the log, and how far the others are behind
@@ -59,8 +59,8 @@ pub enum ClusterCommand {
     /// End a cluster: a node's data directory serves alone from then on
     ///
     /// Clients go on with their epochs and positions. Stop the nodes first. The directory gets what it has missed, and
-    /// the log's last frame says that the cluster has ended: no node goes on behind it, whenever it comes. What was
-    /// interrupted is gone on with by the same command.
+    /// the log's last frame says that the cluster has ended: no node goes on behind it, whenever it comes. The same
+    /// command goes on with what was interrupted.
     Dissolve(DissolveArgs),
 }
 

@@ -1,7 +1,7 @@
 //! What a request appends: its body, taken apart into messages.
 //!
-//! Owns: how a body becomes a batch. Promises: a body that can't be taken is refused for what the stream is, if that
-//! refuses it anyway: the same request is refused for the same reason, whatever was looked at first. Must not: append.
+//! Owns: how a body becomes a batch. Promises: a body that is wrong in itself, and for this stream too, is refused for
+//! the stream's sake. Must not: append.
 
 use bytes::Bytes;
 
@@ -31,8 +31,9 @@ impl Asked {
         self.batch(parts, is_json)
     }
 
-    /// A POST whose content can't be taken: why, unless there is no such stream for this caller, or the stream takes
-    /// nothing of that type: then the commit says so, and nothing is left to append.
+    /// Decides about a POST whose content is wrong in itself. Usually `why` is the answer. If the stream is not there for
+    /// this caller, that is the answer. If the stream is closed or of another type, the commit says so: it gets a batch
+    /// without messages.
     pub(super) async fn not_taken(
         &self,
         asked: &StreamAppend,

@@ -1,8 +1,8 @@
 //! Reads that many readers of a stream share.
 //!
 //! Owns: which pages are about to be read, and for whom. Promises: a read that is shared has not begun when another
-//! reader joins it, so each reader gets what there is at its own moment or later; only readers with the same rights
-//! share one. Must not: keep a page once it is read.
+//! reader joins it, so each reader gets what there is at its own moment or later; only readers that are equal as askers
+//! share one: of those with a credential, the requests of one session. Must not: keep a page once it is read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

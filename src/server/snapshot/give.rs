@@ -143,10 +143,10 @@ fn send(snapshot: &Snapshot, out: &mpsc::Sender<Bytes>, progress: &Progress) -> 
     Ok(bytes)
 }
 
-/// Whoever takes it hears something so often.
+/// The taker gets something at least this often.
 const WORD_EVERY: Duration = Duration::from_secs(5);
 const PIECE_BYTES: usize = 256 << 10;
-/// Whoever takes nothing for so long is gone.
+/// A taker that reads nothing for this long is given up.
 const PIECE_WAIT: Duration = Duration::from_secs(60);
 /// Pieces that wait to be sent.
 const PIECES_MAX: usize = 4;
