@@ -31,9 +31,9 @@ impl Asked {
         self.batch(parts, is_json)
     }
 
-    /// Decides about a POST whose content is wrong in itself. Usually `why` is the answer. If the stream is not there for
-    /// this caller, that is the answer. If the stream is closed or of another type, the commit says so: it gets a batch
-    /// without messages.
+    /// Decides about a POST whose content is wrong in itself. Usually `why` is the answer. If the stream is not there
+    /// for this caller, that is the answer. If the stream is closed or of another type, the commit says so: it gets a
+    /// batch without messages.
     pub(super) async fn not_taken(
         &self,
         asked: &StreamAppend,
