@@ -173,7 +173,7 @@ async fn by_directory(config: &Config, what: &KeyCommand) -> Result<Vec<String>,
     let store = Store::open(config, &Arc::default(), &metrics, &clock)
         .await
         .map_err(wrong)?;
-    let stored = StoredCredentials::new(store.partitions.clone(), &config.data);
+    let stored = StoredCredentials::new(store.partitions.clone(), &config.data, None);
     let done = in_store(&stored, what, new, clock.now_ms()).await;
     drop((store.timelines, store.tables, stored));
     store.partitions.close().await;

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::{Server, StartError};
 use crate::access::{CurrentRules, Grants, GrantsFrom, Rules};
 use crate::clock::Clock;
-use crate::config::{Config, ConfigError};
+use crate::config::{ClusterKey, Config, ConfigError};
 use crate::credentials::{Authority, CredentialError, StoredCredentials};
 use crate::gateway::Access;
 use crate::metrics::Metrics;
@@ -51,7 +51,11 @@ pub(super) async fn judge(
     if let Some(Access { authority, .. }) = &access {
         let (running, stopped) = (Arc::clone(authority), stop.clone());
         tasks.spawn(async move {
-            stopped.run_until_cancelled(running.run()).await;
+            let looking_after = async {
+                running.share_secrets().await;
+                running.run().await;
+            };
+            stopped.run_until_cancelled(looking_after).await;
         });
     }
     Ok((access, stop))
@@ -67,7 +71,10 @@ pub(super) async fn access(
     let Some(sources) = config.token_sources() else {
         return Ok(None);
     };
-    let stored = StoredCredentials::new(partitions.clone(), &config.data);
+    let seal = config.cluster.as_ref().map(ClusterKey::secret_seal);
+    let seal = seal.transpose();
+    let seal = seal.map_err(|error| StartError::Setting(error.0))?;
+    let stored = StoredCredentials::new(partitions.clone(), &config.data, seal);
     let authority = Authority::open(&sources, stored, clock, metrics).await;
     let refused = |error: CredentialError| StartError::Auth(error.to_string());
     let authority = Arc::new(authority.map_err(refused)?);

@@ -6,6 +6,7 @@ says who does, and an owner that was deposed while it lives acknowledges nothing
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 
 from client import Client
 from clustered import Cluster, Writer, faults, messages, soon
-from guarded import SECRET, closed, token
+from guarded import SECRET, closed, list_tables, token
 
 
 @pytest.fixture
@@ -227,9 +228,13 @@ def test_only_an_administrator_has_the_log_move(tmp_path):
     secret.write_bytes(SECRET)
     secret.chmod(0o600)
     auth = f'[auth]\nissuer = "me"\naudience = ["chat"]\nhs256_secret_files = ["{secret}"]\n'
-    with Cluster(tmp_path, auth) as cluster:
-        n1, n2, _ = cluster.start().first().nodes
+    with Cluster(tmp_path, auth, is_made=False) as cluster:
+        n1, n2, n3 = cluster.nodes
         key = lambda *words: subprocess.run([cluster.binary, "key", *words], capture_output=True, text=True, check=True).stdout.strip()
+        # Of before there was a cluster: its secret is in a file of this directory alone.
+        old = key("create", "old", "--allow", "*=tables:read", "--signing", "--data", n1.data)
+        soon(lambda: cluster.adopt(n1.data).returncode == 0)
+        cluster.start().first()
         made = key("create", "first", "--bootstrap", "--data", n1.data)
         move = lambda name: cluster.run("take-over", name, "--config", cluster.config, "--force")
         for cluster.key in ["", token(), made[:-4] + "AAAA"]:
@@ -255,10 +260,21 @@ def test_only_an_administrator_has_the_log_move(tmp_path):
             assert node.get("/v1/cluster/snapshot", {"authorization": f"Bearer {made}"})[0] == 403
         # Keys are rows of the log: a standby knows those of the owner, and an owner those of before.
         cluster.key = made
-        assert "n2 owns the log, in term 2" in move("n2").stdout
+        assert "n2 owns the log, in term 3" in move("n2").stdout
         soon(n2.ready)
         assert "cluster.take-over" in n2.whole_log()
         soon(lambda: cluster.run("check", "--config", cluster.config).returncode == 0)
-        identity = json.loads(n2.rpc(made, "key.list")[2])["result"]["keys"][0]["id"]
+        # So are, sealed, the secrets of keys that sign requests.
+        new = json.loads(n2.rpc(made, "key.create", name="new", rights=[{"on": "*", "allow": ["admin"]}], signing=True)[2])["result"]["key"]
+        assert "n3 owns the log, in term 4" in move("n3").stdout
+        soon(n3.ready)
+        for one in [old, new]:
+            assert list_tables(n3, one[3:15], one[-43:]) == 200
+            assert list_tables(n3, one[3:15], "S" * 43) == 403
+            secret = pathlib.Path(n3.data, "keys", one[3:15])
+            assert secret.read_text() == one[-43:] and secret.stat().st_mode & 0o777 == 0o600
+        assert "n2 owns the log, in term 5" in move("n2").stdout
+        soon(n2.ready)
+        identity = next(one["id"] for one in json.loads(n2.rpc(made, "key.list")[2])["result"]["keys"] if one["name"] == "first")
         assert n2.rpc(made, "key.revoke", id=identity)[0] == 200
         soon(lambda: n1.get("/v1/cluster", {"authorization": f"Bearer {made}"})[0] == 401)

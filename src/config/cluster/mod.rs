@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::key::{Key, in_range, section};
 use super::{Config, ConfigError};
 use crate::commands::address::Address;
+use crate::credentials::SecretSeal;
 use crate::gateway::NodeSecret;
 use crate::secret;
 
@@ -147,6 +148,12 @@ impl ClusterKey {
     pub fn secret(&self) -> Result<NodeSecret, ConfigError> {
         let (_, password) = self.login()?;
         Ok(NodeSecret::new(&self.name, &password))
+    }
+
+    /// What they seal the secrets of signing keys with for each other.
+    pub fn secret_seal(&self) -> Result<SecretSeal, ConfigError> {
+        let (_, password) = self.login()?;
+        Ok(SecretSeal::new(&self.name, &password))
     }
 }
 

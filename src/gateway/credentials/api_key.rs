@@ -97,6 +97,8 @@ pub struct ApiKey {
     pub(super) hash: SecretHash,
     /// `None` also of a signing key whose file is gone.
     pub(super) secret: Option<KeySecret>,
+    /// The secret as its row has it for the other nodes of a cluster.
+    pub(super) sealed: Option<Box<[u8]>>,
 }
 
 /// Why a key can't be made. The path and what is wrong with it.
@@ -153,6 +155,7 @@ impl NewKey {
             created_at: now_ms,
             hash: secret.hash(),
             secret: self.signing.then(|| secret.clone()),
+            sealed: None,
         };
         Ok((key, secret))
     }

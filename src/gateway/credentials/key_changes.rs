@@ -37,6 +37,14 @@ impl Authority {
         Ok(removed)
     }
 
+    /// Has the secrets of signing keys come to the other nodes of a cluster, where they have not yet.
+    pub async fn share_secrets(&self) {
+        let _changing = self.changing.lock().await;
+        if let Err(error) = self.stored.share(&self.keys()).await {
+            tracing::warn!(%error, "other nodes may lack the secrets of signing keys until this one is started again");
+        }
+    }
+
     /// All keys, the oldest first.
     #[must_use]
     pub fn keys(&self) -> Vec<Arc<ApiKey>> {

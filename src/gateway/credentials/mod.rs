@@ -13,6 +13,7 @@ pub(super) mod fuzz;
 mod key_changes;
 mod keys;
 mod seal;
+mod shared_secrets;
 mod signing;
 mod stored;
 mod strict_json;
@@ -29,6 +30,7 @@ pub use centrifuge_tokens::{
 pub use credential::{Credential, Refused};
 pub use keys::files::TokenSources;
 pub use seal::{SEALED, seal, seal_for, unseal, unseal_for};
+pub use shared_secrets::SecretSeal;
 pub use signing::named_id;
 pub use stored::{StoredCredentials, StoredError, verify_stored};
 pub use verify_token::TokenRules;

@@ -20,7 +20,7 @@ static KEY: LazyLock<LessSafeKey> = LazyLock::new(|| {
     LessSafeKey::new(key)
 });
 
-fn random<const BYTES: usize>() -> [u8; BYTES] {
+pub(super) fn random<const BYTES: usize>() -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.expect("the system gives random bytes");

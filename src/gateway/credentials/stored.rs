@@ -1,13 +1,15 @@
 //! What of credentials is stored: API keys, and what was revoked.
 //!
 //! Owns: their rows, and the files of signing keys' secrets. Promises: a key is answered after it is on disk, and a
-//! revocation too; a secret is in its own file that only the owner can read, and in no row. Must not: decide.
+//! revocation too; a secret is in its own file that only the owner can read, and in no row that is not sealed. Must
+//! not: decide.
 //!
 //! ```text
-//! 51 API keys     (ID)    $act_as, $certificate, $hash, $name, $rights, $signing   version = when it was made
-//! 52 revocations  (user)  $before: the user's tokens from before, ms               version = when it was written
+//! 51 API keys     (ID)    $act_as, $certificate, $hash, $name, $rights, $sealed, $signing   version = when it was made
+//! 52 revocations  (user)  $before: the user's tokens from before, ms                   version = when it was written
 //! ```
-//! `$act_as` and `$rights` are JSON. The secret of a signing key is in `keys/ID` of the data directory.
+//! `$act_as` and `$rights` are JSON. The secret of a signing key is in `keys/ID` of the data directory; in a cluster
+//! also, sealed, in `$sealed`, from which each node makes its own file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::api_key::{ApiKey, KeySecret, user_pattern};
+use super::shared_secrets::SecretSeal;
 use tideline_base::decode;
 use tideline_base::ids::PartitionId;
 use tideline_base::ordered::Reader;
@@ -32,6 +35,7 @@ const CERTIFICATE: &str = "$certificate";
 const HASH: &str = "$hash";
 const NAME: &str = "$name";
 const RIGHTS: &str = "$rights";
+const SEALED: &str = "$sealed";
 const SIGNING: &str = "$signing";
 const BEFORE: &str = "$before";
 
@@ -82,19 +86,22 @@ impl From<SubmitError<ReadError>> for StoredError {
 pub struct StoredCredentials {
     partitions: Partitions,
     folder: Arc<Path>,
+    /// Of a node of a cluster.
+    seal: Option<Arc<SecretSeal>>,
 }
 
 impl StoredCredentials {
-    /// Those of an opened data directory.
+    /// Those of an opened data directory. With a seal it is one of several with the same keys.
     #[must_use]
-    pub fn new(partitions: Partitions, data: &Path) -> StoredCredentials {
+    pub fn new(partitions: Partitions, data: &Path, seal: Option<SecretSeal>) -> StoredCredentials {
         StoredCredentials {
             partitions,
             folder: data.join(KEYS_FOLDER).into(),
+            seal: seal.map(Arc::new),
         }
     }
 
-    /// All keys. A signing key whose file can't be read is there without its secret.
+    /// All keys. A signing key whose secret is neither in its file nor, for this node, in its row is there without it.
     pub async fn keys(&self) -> Result<Vec<ApiKey>, StoredError> {
         let mut keys: Vec<ApiKey> = self.all(API_KEYS, "not an API key", read_key).await?;
         for key in keys.iter_mut().filter(|key| key.signing) {
@@ -102,7 +109,17 @@ impl StoredCredentials {
             let secret = fs::read_to_string(&path).ok();
             let secret = secret.and_then(|text| KeySecret::read(text.trim_end()));
             // One that is not the key's would sign what nobody can check.
-            key.secret = secret.filter(|secret| secret.hash() == key.hash);
+            let is_own = |secret: &KeySecret| secret.hash() == key.hash;
+            key.secret = secret.filter(is_own);
+            if key.secret.is_none()
+                && let Some(secret) = self.opened(key).filter(is_own)
+            {
+                // Should this directory be served without the others, it needs a file.
+                if let Err(error) = self.keep(&key.id, &secret).await {
+                    tracing::warn!(%error, "a signing key's secret is in its row alone");
+                }
+                key.secret = Some(secret);
+            }
             if key.secret.is_none() {
                 tracing::error!(
                     key = &*key.id,
@@ -120,19 +137,46 @@ impl StoredCredentials {
             .await
     }
 
+    /// Seals the secrets that this node has into the rows of their keys, where they are not yet: those of before there
+    /// was a cluster, and of before its login changed. For the owner of the log.
+    pub async fn share(&self, keys: &[Arc<ApiKey>]) -> Result<(), StoredError> {
+        for key in keys {
+            if self.seal.is_some() && key.secret.is_some() && self.opened(key).is_none() {
+                self.write(key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The secret in a key's row.
+    fn opened(&self, key: &ApiKey) -> Option<KeySecret> {
+        let (seal, sealed) = (self.seal.as_ref()?, key.sealed.as_ref()?);
+        seal.open(&key.id, sealed)
+    }
+
+    /// Writes a secret's file.
+    async fn keep(&self, id: &Arc<str>, secret: &KeySecret) -> Result<(), StoredError> {
+        let (folder, name, secret) = (self.folder.clone(), id.clone(), secret.clone());
+        let written = tokio::task::spawn_blocking(move || write_secret(&folder, &name, &secret));
+        let written = written.await;
+        let written = written.unwrap_or_else(|_| Err(io::Error::other("a panic")));
+        written.map_err(|error| StoredError::File(self.folder.join(&**id), error))
+    }
+
     /// Adds a key.
     pub async fn add(&self, key: &ApiKey) -> Result<(), StoredError> {
         if let Some(secret) = &key.secret {
-            let (folder, id, secret) = (self.folder.clone(), key.id.clone(), secret.clone());
-            let written = tokio::task::spawn_blocking(move || write_secret(&folder, &id, &secret));
-            let path = self.folder.join(&*key.id);
-            let written = written
-                .await
-                .unwrap_or_else(|_| Err(io::Error::other("a panic")));
-            written.map_err(|error| StoredError::File(path, error))?;
+            self.keep(&key.id, secret).await?;
         }
+        self.write(key).await
+    }
+
+    async fn write(&self, key: &ApiKey) -> Result<(), StoredError> {
         let place = self.partitions.place(key.id.as_bytes());
-        let (at, row, version) = (key_of(&key.id), key_row(key)?, key.created_at.cast_signed());
+        let sealed = self.seal.as_ref().zip(key.secret.as_ref());
+        let sealed = sealed.map(|(seal, secret)| seal.seal(&key.id, secret));
+        let row = key_row(key, sealed.as_deref())?;
+        let (at, version) = (key_of(&key.id), key.created_at.cast_signed());
         self.submit(place, move |txn| {
             put(txn, at, row, version);
             Ok(())
@@ -213,6 +257,11 @@ impl StoredCredentials {
 fn write_secret(folder: &Path, id: &str, secret: &KeySecret) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder)?;
+    match fs::remove_file(folder.join(id)) {
+        // One that is there is damaged: whose is good is not written.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut open = OpenOptions::new();
     let mut file = open
         .write(true)
@@ -230,7 +279,7 @@ fn key_of(id: &str) -> Key {
     Key::new(API_KEYS, &[], id.len() + 4).string(id)
 }
 
-fn key_row(key: &ApiKey) -> Result<RowWriter, StoredError> {
+fn key_row(key: &ApiKey, sealed: Option<&[u8]>) -> Result<RowWriter, StoredError> {
     let json = |value: Result<String, serde_json::Error>| {
         value.map_err(|_| StoredError::Store(StoreError::Internal))
     };
@@ -245,6 +294,9 @@ fn key_row(key: &ApiKey) -> Result<RowWriter, StoredError> {
     row.put(HASH, ValueRef::Binary(&key.hash));
     row.put(NAME, ValueRef::String(&key.name));
     row.put(RIGHTS, ValueRef::String(&rights));
+    if let Some(sealed) = sealed {
+        row.put(SEALED, ValueRef::Binary(sealed));
+    }
     row.put(SIGNING, ValueRef::Boolean(key.signing));
     Ok(row)
 }
@@ -253,7 +305,7 @@ pub(super) fn read_key(columns: &[u8], value: &[u8]) -> Result<ApiKey, Malformed
     let id = Reader::new(columns).string()?.into_owned();
     let row = Row::parse(value)?;
     let (mut name, mut hash, mut rights) = (None, None, None);
-    let (mut act_as, mut certificate, mut signing) = (Vec::new(), None, false);
+    let (mut act_as, mut certificate, mut sealed, mut signing) = (Vec::new(), None, None, false);
     for cell in row.columns() {
         let cell = cell?;
         match (cell.name, cell.value) {
@@ -272,6 +324,7 @@ pub(super) fn read_key(columns: &[u8], value: &[u8]) -> Result<ApiKey, Malformed
                 let grants = Grants::parse(&texts, GrantsFrom::Key).map_err(|_| Malformed)?;
                 rights = Some(Arc::new(grants));
             }
+            (SEALED, ValueRef::Binary(bytes)) => sealed = Some(bytes.into()),
             (SIGNING, ValueRef::Boolean(is_signing)) => signing = is_signing,
             _ => return Err(Malformed),
         }
@@ -286,6 +339,7 @@ pub(super) fn read_key(columns: &[u8], value: &[u8]) -> Result<ApiKey, Malformed
         created_at: row.base().cast_unsigned(),
         hash: hash.ok_or(Malformed)?,
         secret: None,
+        sealed,
     })
 }
 
