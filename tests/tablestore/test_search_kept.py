@@ -1,8 +1,9 @@
 """Search indexes of a table and of messages while everything happens at once: eight writers, searches, kills, splits, a merge,
-a rebuild and a restore; and `tideline verify` afterwards, which holds each index against what it is of.
+a rebuild and a restore; and `tideline verify` afterwards, which holds each index against what it is of. Rows are held against what
+their writers were answered: so a row that the store lost is not taken for one that an index has too many.
 
-Owns: the promise that a search has what was answered before it, whatever goes on. The control: an index that lost a row, or a
-message, is found. `TIDELINE_LONG=1` does it with 20 kills and two splits.
+Owns: the promise that a search has what was answered before it, whatever goes on. The controls: an index that lost a row, a
+message or a removal is found. `TIDELINE_LONG=1` does it with 20 kills and two splits.
 """
 
 import contextlib
@@ -17,8 +18,8 @@ import uuid
 
 import pytest
 from tablestore import (
-    CapacityUnit, FieldSchema, FieldType, MatchAllQuery, MatchQuery, ReservedThroughput, Row, SearchIndexMeta, SearchQuery, SyncPhase,
-    TableMeta, TableOptions, TermQuery,
+    CapacityUnit, FieldSchema, FieldType, INF_MAX, INF_MIN, MatchAllQuery, MatchQuery, ReservedThroughput, Row, SearchIndexMeta,
+    SearchQuery, SyncPhase, TableMeta, TableOptions, TermQuery,
 )
 
 from sdk import IGNORE, connect
@@ -41,20 +42,24 @@ def call(server, method, **params):
     return answer["result"]
 
 
+def a_table(client, name):
+    client.create_table(TableMeta(name, [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+    client.create_search_index(name, "index", SearchIndexMeta(FIELDS))
+
+
 def made(server):
-    client = connect(server)
-    client.create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
-    client.create_search_index(*INDEX, SearchIndexMeta(FIELDS))
+    a_table(connect(server), "ships")
     for writer in range(WRITERS):
         call(server, "timeline.create", timeline=f"harbour/{writer}")
 
 
 class Writer(threading.Thread):
-    """Writes a row and a message, and looks for each of them; now and then it deletes the row."""
+    """Writes a row and a message, and looks for each of them; now and then it deletes the row. `may` has what each row may be
+    by then: what was answered, and what may have been done without an answer."""
 
-    def __init__(self, server, number, stop):
+    def __init__(self, server, number, stop, may):
         super().__init__()
-        self.server, self.number, self.stop_at = server, number, stop
+        self.server, self.number, self.stop_at, self.may = server, number, stop, may
         self.rows = self.messages = self.searched = 0
         self.wrong = []
 
@@ -75,10 +80,14 @@ class Writer(threading.Thread):
     def row(self, client):
         self.rows += 1
         key, word = f"{self.number}/{self.rows % 50:03}", f"w{uuid.uuid4().hex}"
+        self.may.setdefault(key, {None}).add(word)
         put(client, "ships", key, number=self.rows, word=word, text=f"the {word} of {self.number}")
+        self.may[key] = {word}
         self.looked(client.search(*INDEX, SearchQuery(MatchQuery("text", word))), [key])
         if self.rows % 5 == 0:
+            self.may[key].add(None)
             client.delete_row("ships", Row([("k", key)]), IGNORE)
+            self.may[key] = {None}
             self.looked(client.search(*INDEX, SearchQuery(TermQuery("word", word))), [])
 
     def looked(self, found, due):
@@ -98,10 +107,19 @@ class Writer(threading.Thread):
             self.searched += 1
 
 
+def words(client):
+    """Of each row of the table."""
+    there, start = {}, [("k", INF_MIN)]
+    while start is not None:
+        _, start, rows, _ = client.get_range("ships", "FORWARD", start, [("k", INF_MAX)], columns_to_get=["word"])
+        there.update((row.primary_key[0][1], row.attribute_columns[0][1]) for row in rows)
+    return there
+
+
 @contextlib.contextmanager
 def writers(server):
-    stop = threading.Event()
-    all_of_them = [Writer(server, number, stop) for number in range(WRITERS)]
+    stop, may = threading.Event(), {key: {word} for key, word in words(connect(server)).items()}
+    all_of_them = [Writer(server, number, stop, may) for number in range(WRITERS)]
     for one in all_of_them:
         one.start()
     try:
@@ -116,6 +134,9 @@ def writers(server):
     wrong = [text for one in all_of_them for text in one.wrong]
     assert not wrong, wrong[:3]
     rows, messages, searched = (sum(getattr(one, what) for one in all_of_them) for what in ("rows", "messages", "searched"))
+    there = words(connect(server))
+    wrong = [(key, there.get(key), some) for key, some in may.items() if there.get(key) not in some]
+    assert not wrong, f"rows are not what their writers were answered: {wrong[:3]}"
     print(f"{rows} rows and {messages} messages written, {searched} searches held")
     assert searched >= 4 * WRITERS
 
@@ -205,6 +226,54 @@ def restored(server, tmp_path):
         assert documents == due
     finally:
         again.kill()
+
+
+def first_changes(tmp_path, rounds, **environment):
+    """In each round the server is killed when an index has segments that are to be merged, and begins with a change of a row:
+    what is found of the row as it was."""
+    server = Server(tmp_path)
+    server.environment = environment
+    server.start()
+    try:
+        for table in (f"table{number}" for number in range(rounds)):
+            client = connect(server)
+            a_table(client, table)
+
+            def found(word):
+                while not (some := client.search(table, "index", SearchQuery(TermQuery("word", word)))).is_all_succeed:
+                    time.sleep(0.02)
+                return [row[0][0][1] for row in some.rows]
+
+            for names in ("abcdefgh", "xyz"):
+                for name in names:
+                    put(client, table, name, word=f"old {name}")
+                assert found(f"old {names[-1]}") == [names[-1]]
+            # More than three in ten of the second segment are gone with it.
+            client.delete_row(table, Row([("k", "x")]), IGNORE)
+            assert found("old x") == []
+            server.kill()
+            server.start()
+            client = connect(server)
+            put(client, table, "y", word="new y")
+            assert found("new y") == ["y"]
+            # What has been merged by then shows with the next commits.
+            for number in range(4):
+                time.sleep(0.1)
+                put(client, table, "n", word=f"new {number}")
+                assert found(f"new {number}") == ["n"]
+            yield found("old y")
+    finally:
+        server.kill()
+
+
+def test_what_a_start_begins_with_is_not_undone_by_a_merge(tmp_path):
+    assert list(first_changes(tmp_path, 4)) == 4 * [[]]
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")
+def test_a_removal_that_a_merge_lost_is_found(tmp_path):
+    """The control: a removal has the number of the last commit. A merge that was done before the kill has nothing to lose."""
+    assert ["y"] in first_changes(tmp_path, 20, TIDELINE_FAULT="search_stamp_twice")
 
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")

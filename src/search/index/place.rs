@@ -12,7 +12,7 @@ use tideline_base::ids::{HistoryId, PartitionId, Position, TableId};
 use tideline_table::Map;
 
 /// Of what a commit holds, the layout included. Another number: the index is made anew.
-const FORMAT: u16 = 4;
+const FORMAT: u16 = 5;
 
 /// How far an index has come in all partitions that it reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,7 +127,9 @@ impl Place {
             .collect()
     }
 
-    /// A partition that has ended was read to its end: those that took its keys over are read from their begin.
+    /// A partition that has ended was read to its end: those that took its keys over are read from their begin. One is
+    /// not named while others whose logs come before its own are still read: a search, or `verify`, would take it that
+    /// all of these is in.
     pub(crate) fn end(&mut self, partition: PartitionId, map: &Map) {
         let Some(ended) = self.partitions.remove(&partition.0) else {
             return;
@@ -137,6 +139,15 @@ impl Place {
             .shares()
             .filter(|share| share.parents.contains(&partition))
         {
+            if let Some(before) = self.unread(share.parents.clone(), map) {
+                // What was not brought in yet is brought in behind it.
+                if let Some(reached) = self.partitions.get_mut(&before)
+                    && ended.building.is_some()
+                {
+                    reached.building = Some(Vec::new());
+                }
+                continue;
+            }
             let reached = self.partitions.entry(share.id.0).or_insert(Reached {
                 position: share.begins.0 - 1,
                 building: None,
@@ -149,6 +160,20 @@ impl Place {
                 self.end(share.id, map);
             }
         }
+    }
+
+    /// One of these partitions, or of those that come before them, that is still read.
+    fn unread(&self, mut ids: Vec<PartitionId>, map: &Map) -> Option<u16> {
+        let mut looked = BTreeSet::new();
+        while let Some(id) = ids.pop() {
+            if self.partitions.contains_key(&id.0) {
+                return Some(id.0);
+            }
+            if looked.insert(id) {
+                ids.extend(map.share(id).iter().flat_map(|share| &share.parents));
+            }
+        }
+        None
     }
 
     /// Whether a directory with this map, whose logs end at `tail`, has all that it needs to go on from here.
@@ -165,4 +190,71 @@ impl Place {
 
 fn sum_of(json: &str) -> String {
     format!("{:016x}", xxh3_64(json.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tideline_store::partition::Share;
+
+    use super::*;
+
+    /// 0 and 1 became 4, and 4 and 2 became 5; 3 is as it was.
+    fn merged() -> Map {
+        let quarter = u64::MAX / 4;
+        let share =
+            |id, (first, quarters): (u64, u64), parents: &[u16], begins, ends: Option<u64>| Share {
+                id: PartitionId(id),
+                first: first * (quarter + 1),
+                last: match first + quarters {
+                    4 => u64::MAX,
+                    end => end * (quarter + 1) - 1,
+                },
+                parents: parents.iter().map(|id| PartitionId(*id)).collect(),
+                begins: Position(begins),
+                ends: ends.map(Position),
+                keeps_log: true,
+            };
+        let map = Map::of(vec![
+            share(0, (0, 1), &[], 1, Some(10)),
+            share(1, (1, 1), &[], 1, Some(20)),
+            share(2, (2, 1), &[], 1, Some(40)),
+            share(3, (3, 1), &[], 1, None),
+            share(4, (0, 2), &[0, 1], 21, Some(30)),
+            share(5, (0, 3), &[2, 4], 41, None),
+        ]);
+        map.unwrap()
+    }
+
+    fn ids(place: &Place) -> Vec<u16> {
+        place.partitions.keys().copied().collect()
+    }
+
+    /// In whatever order the logs are read to their ends: what a place names, or covers, has all that was before it.
+    #[test]
+    fn what_was_merged_is_named_when_all_before_it_is_read() {
+        let map = merged();
+        for (order, named) in [
+            ([0, 1, 4, 2], [&[1, 2, 3][..], &[2, 3, 4], &[2, 3], &[3, 5]]),
+            ([2, 0, 1, 4], [&[0, 1, 3], &[1, 3], &[3, 4], &[3, 5]]),
+            ([1, 2, 0, 4], [&[0, 2, 3], &[0, 3], &[3, 4], &[3, 5]]),
+        ] {
+            for building in [None, Some(0), Some(1), Some(2)] {
+                let mut place = Place::begin(TableId(7), HistoryId([0; 16]), &Map::new(4));
+                for (id, reached) in &mut place.partitions {
+                    reached.building = (Some(*id) == building).then(|| b"key".to_vec());
+                }
+                for (id, named) in order.into_iter().zip(named) {
+                    assert!(!place.covers(PartitionId(5), Position(41)));
+                    place.end(PartitionId(id), &map);
+                    assert_eq!(ids(&place), named, "{order:?} {id}");
+                    let is_begun = named.contains(&5);
+                    assert_eq!(place.covers(PartitionId(5), Position(40)), is_begun);
+                    // Rows that were not brought in yet are not forgotten.
+                    assert_eq!(place.is_building(), building.is_some());
+                }
+                let five = place.partitions[&5].building.as_deref();
+                assert_eq!(five, building.map(|_| &b""[..]));
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod aggregates;
 mod bed;
 mod bounds;
 mod expiry;
+mod merged;
 mod pages;
 mod plain;
 mod random;

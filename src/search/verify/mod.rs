@@ -1,19 +1,20 @@
 //! Search indexes against their tables, for `tideline verify`.
 //!
-//! Owns: what has to agree. Promises: each row, and each message, is in the index with the values and words that its
-//! fields have, and nothing else is; rows that were changed behind the index's place are left out, and so is an index
-//! that is not whole yet: the next start fills it. Of rows of a table that expire it is only asked whether they are
+//! Owns: what has to agree. Promises: each row, and each message, is in the index once, with the values and words that
+//! its fields have, and nothing else is; rows that were changed behind the index's place are left out, and so is an
+//! index that is not whole yet: the next start fills it. What is wrong comes with its last change in the logs, and the
+//! segment that has it. Of rows of a table that expire it is only asked whether they are
 //! there, and of messages not what `where` asks for: which names that are is said nowhere in the directory. Changes
 //! nothing. Must not: hold the places of words against each other.
 
 mod sums;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use tideline_base::ids::{HistoryId, PartitionId, TableId};
+use tideline_base::ids::{HistoryId, PartitionId, Position, TableId};
 use tideline_model::search::{SearchIndex, message_index, timeline_index};
 use tideline_model::{FoundRow, KeyColumn, KeyValue};
 use tideline_table::{Batch, Table, Touched, View, key_of};
@@ -136,6 +137,15 @@ impl Since {
     }
 }
 
+/// What an index has under a key.
+#[derive(Default)]
+struct Found {
+    sum: u64,
+    documents: u32,
+    /// The last segment that has one.
+    segment: usize,
+}
+
 impl Check<'_> {
     /// How many rows and documents there are; `None` = the index is not whole yet.
     fn run(
@@ -173,33 +183,77 @@ impl Check<'_> {
             });
             rows.map_err(|error| error.0)?;
         }
-        let mut has = Sums::new();
-        for segment in index.searcher().segment_readers() {
+        let mut has: BTreeMap<Vec<u8>, Found> = BTreeMap::new();
+        let searcher = index.searcher();
+        for (at, segment) in searcher.segment_readers().iter().enumerate() {
             let of_segment = OfSegment {
                 layout,
                 segment,
                 since_ms,
                 now_ms: self.now_ms,
             };
-            let sums = of_segment.sums(&mut has);
+            let sums = of_segment.sums(&mut |key, sum| {
+                let found = has.entry(key).or_default();
+                (found.sum, found.segment) = (sum, at);
+                found.documents += 1;
+            });
             sums.map_err(|error| error.to_string())?;
         }
-        let (rows, documents) = (due.len() as u64, has.len() as u64);
+        let documents = has.values().map(|found| u64::from(found.documents)).sum();
+        let (mut wrong, name) = (BTreeMap::new(), &self.index.name);
         for (key, sum) in &due {
-            if has.remove(key) != Some(*sum) && !since.has(key) {
-                let (key, name) = (key.escape_ascii(), &self.index.name);
-                problem(format!(
-                    "row {key}: the search index {name} does not have it so"
-                ));
+            if has.get(key).map(|found| found.sum) != Some(*sum) && !since.has(key) {
+                let what = format!("the search index {name} does not have it so");
+                wrong.insert(&key[..], format!("row {}: {what}", key.escape_ascii()));
             }
         }
-        for key in has.keys().filter(|key| !since.has(key)) {
-            let (key, name) = (key.escape_ascii(), &self.index.name);
-            problem(format!(
-                "document {key} of the search index {name} is of no row"
-            ));
+        for (key, found) in &has {
+            let what = match found.documents {
+                1 if due.contains_key(key) || since.has(key) => continue,
+                1 => "is of no row".to_owned(),
+                documents => format!("is there {documents} times"),
+            };
+            let key_text = key.escape_ascii();
+            let text = format!("document {key_text} of the search index {name} {what}");
+            wrong.insert(key, text);
         }
-        Ok(Some((rows, documents)))
+        if !wrong.is_empty() {
+            let changes = self.last_changes(|key| wrong.contains_key(key))?;
+            for (key, text) in wrong {
+                let segment = has.get(key).map(|found| found.segment);
+                let segment = segment.map(|at| searcher.segment_readers()[at].segment_id());
+                let segment = segment.map(|id| format!("segment {}; ", id.short_uuid_string()));
+                let change = match changes.get(key) {
+                    None => "no change of it is in the logs".to_owned(),
+                    Some((id, at)) => format!(
+                        "last changed at {at} of partition {id}, of which the index has all up to {}",
+                        place.position(*id)
+                    ),
+                };
+                problem(format!("{text} ({}{change})", segment.unwrap_or_default()));
+            }
+        }
+        Ok(Some((due.len() as u64, documents)))
+    }
+
+    /// Where rows were changed last, as far back as the logs are kept.
+    fn last_changes(
+        &self,
+        is_asked: impl Fn(&[u8]) -> bool,
+    ) -> Result<BTreeMap<Vec<u8>, (PartitionId, Position)>, String> {
+        let mut last = BTreeMap::new();
+        for source in self.partitions {
+            (source.log)(&mut |batch| {
+                for change in self.table.changes(batch).unwrap_or_default() {
+                    let Touched::Row(key) = change else { continue };
+                    let key = self.key(&key);
+                    if is_asked(&key) {
+                        last.insert(key, (source.id, batch.position));
+                    }
+                }
+            })?;
+        }
+        Ok(last)
     }
 
     /// What was changed behind a place; `None` = there is a partition that the index does not know yet.

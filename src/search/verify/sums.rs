@@ -97,8 +97,8 @@ pub(super) struct OfSegment<'s> {
 }
 
 impl OfSegment<'_> {
-    /// Adds its documents.
-    pub(super) fn sums(&self, sums: &mut Sums) -> tantivy::Result<()> {
+    /// Gives each of its documents, by its key.
+    pub(super) fn sums(&self, each: &mut dyn FnMut(Vec<u8>, u64)) -> tantivy::Result<()> {
         let columns = self.segment.fast_fields();
         let versions = columns.i64(VERSION)?;
         let Some(keys) = columns.bytes(KEY)? else {
@@ -119,7 +119,7 @@ impl OfSegment<'_> {
             let key = key_in(&keys, row)?;
             if let Some(since_ms) = self.since_ms {
                 if versions.first(row) >= Some(since_ms) {
-                    sums.insert(key, 0);
+                    each(key, 0);
                 }
                 continue;
             }
@@ -132,7 +132,7 @@ impl OfSegment<'_> {
                 let words = words.get(row as usize).copied().unwrap_or_default();
                 Ok::<_, tantivy::TantivyError>((values, words))
             });
-            sums.insert(key, sum(fields.collect::<Result<_, _>>()?));
+            each(key, sum(fields.collect::<Result<_, _>>()?));
         }
         Ok(())
     }
