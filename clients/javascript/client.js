@@ -77,9 +77,9 @@ export class Client extends Events {
 
   /**
    * Follows a timeline from where the store is; without a place there, from its beginning, or with `rewind` from its
-   * newest so many messages. `with` asks for "signals", "presence", "members", "receipts", "parts"; `replay` (true, or how many)
-   * tells stored messages first; `create: false` refuses an unknown timeline. Resolves when the server has answered, or
-   * when there is none to answer: then with what the store has.
+   * newest so many messages. `with` asks for "signals", "presence", "members", "receipts", "parts"; of "parts" those that come
+   * within `window_ms` come together. `replay` (true, or how many) tells stored messages first; `create: false` refuses an
+   * unknown timeline. Resolves when the server has answered, or when there is none to answer: then with what the store has.
    */
   async subscribe(timeline, options = {}) {
     await this.#ready;

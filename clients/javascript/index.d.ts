@@ -58,6 +58,8 @@ export interface SubscribeOptions {
   replay?: boolean | number;
   create?: boolean;
   with?: Array<"signals" | "presence" | "members" | "receipts" | "parts">;
+  /** Parts of messages that grow may gather for so long on the server, ms, up to 1,000; only with "parts". */
+  window_ms?: number;
   listen?: boolean;
 }
 

@@ -2659,6 +2659,8 @@ export interface Methods {
       "timeline"?: string | null;
       /** Many at once, each for itself: where it begins, by timeline. */
       "timelines"?: ({ [name: string]: Start } | null);
+      /** Parts of open messages may gather for so long before they are pushed, those of a message together, ms; clamped to 1,000; default 0. Only with `parts` in `with`. */
+      "window_ms"?: number | null;
       /** Pushes of this subscription that come only if they are asked for. */
       "with"?: Array<With>;
     };

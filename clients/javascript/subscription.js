@@ -169,14 +169,14 @@ export class Subscription {
     this.#full = this.#isFull;
     if (this.#full) return;
     this.#asking = true;
-    const { rewind, create, with: wanted } = this.#options;
+    const { rewind, create, with: wanted, window_ms } = this.#options;
     const asked = this.#at;
     const from = asked
       ? { after: asked.after, epoch: asked.epoch, changes_after: asked.changes, open: this.#wantsParts ? this.#open.places : undefined }
       : rewind === undefined
         ? { after: 0, changes_after: 0 }
         : { rewind };
-    const params = { timeline: this.timeline, ...from, create, with: wanted };
+    const params = { timeline: this.timeline, ...from, create, with: wanted, window_ms: window_ms || undefined };
     connection.request("subscribe", params, (error, reply) => {
       if (this.#closed) return;
       this.#asking = false;

@@ -246,6 +246,7 @@ impl Reading {
                 // An address makes nothing: any page can have a browser ask for one.
                 create: false,
                 with: Vec::new(),
+                window_ms: None,
             },
             integers: Integers::default(),
             ticket: None,
@@ -311,6 +312,7 @@ impl Reading {
             "device" => subscribe.device = Some(value),
             "rewind" => subscribe.rewind = Some(number(name, &value)?),
             "limit" => subscribe.limit = number(name, &value)?,
+            "window_ms" => subscribe.window_ms = Some(number(name, &value)?),
             "integers" => self.integers = word(name, &value)?,
             "ticket" => self.ticket = Some(value),
             "after" | "epoch" | "changes_after" => {
@@ -490,6 +492,14 @@ mod tests {
             ("timeline=a&with=pings", "with: unknown variant"),
             ("timeline=a&limit=0", "limit: "),
             ("timeline=a&create=true", "create: no such parameter"),
+            (
+                "timeline=a&window_ms=9",
+                "window_ms: only with parts in with",
+            ),
+            (
+                "timeline=a&with=parts&window_ms=1.5",
+                "window_ms: not a number",
+            ),
             ("timeline=a&device=d", "device: only with conversations"),
             ("timeline=%ff", "timeline: not a value"),
             ("conversations=true&device=d&with=presence", "with: "),

@@ -120,6 +120,7 @@ fn call(line: &str) -> Call {
             limit: 1,
             create: true,
             with: Vec::new(),
+            window_ms: None,
         }))),
         _ => Err(Reason::MethodNotFound.into()),
     };

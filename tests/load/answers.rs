@@ -21,7 +21,7 @@ fn run(words: &str) -> Outcome {
 
 #[test]
 fn every_viewer_gets_every_token_once_while_the_server_is_killed() {
-    let outcome = run("--kills 2");
+    let outcome = run("--kills 2 --window-ms 40");
     assert!(outcome.held(), "{:#?}", outcome.checks.told);
     let made = &outcome.checks.made;
     let (acknowledged, shown) = (

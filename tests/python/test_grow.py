@@ -1,6 +1,7 @@
 """PROTOCOL.md, slice 4: messages that grow, part by part, and their readers."""
 
 import os
+import random
 import signal
 import subprocess
 import threading
@@ -345,6 +346,124 @@ def test_a_slow_reader_gets_several_at_once(ann, other, name):
     assert copy.text[sequence] == "".join(texts)
 
 
+def parts_of(client, timeline, window_ms=None, **place):
+    """Follows a timeline with parts that gather; what the client has of it, and its reply."""
+    copy, window = Copy(), {} if window_ms is None else {"window_ms": window_ms}
+    reply = client.call("subscribe", timeline=timeline, **place, **window, **{"with": ["parts"]})
+    copy.reply(reply)
+    return copy
+
+
+def test_parts_gather_for_a_window_and_come_together(ann, other, ben, name):
+    each, gathered = parts_of(other, name), parts_of(ben, name, 400)
+    sequence = open_message(ann, name)
+    texts = [f"{part} " for part in range(1, 61)]
+    for part, text in enumerate(texts, 1):
+        extend(ann, name, sequence, part, text)
+    for client, copy in ((other, each), (ben, gathered)):
+        while copy.parts.get(sequence) != 60:
+            copy.take(client.push())
+        assert copy.text[sequence] == "".join(texts)
+    # The first part does not wait, the others do.
+    assert 2 <= gathered.pushes < each.pushes
+    # After a pause nothing waits: the next one finds no window.
+    time.sleep(0.5)
+    extend(ann, name, sequence, 61, "z")
+    while gathered.parts[sequence] != 61:
+        gathered.take(ben.push())
+
+
+@pytest.mark.parametrize("end", ["finish", "stop", "recall", "delete", "edit", "trim"])
+def test_what_ends_or_changes_a_message_does_not_wait_for_its_window(ann, other, name, end):
+    copy = parts_of(other, name, 1_000)
+    sequence = open_message(ann, name)
+    extend(ann, name, sequence, 1, "a")
+    while copy.parts.get(sequence) != 1:
+        copy.take(other.push())
+    grow(ann, name, sequence, ["b", "c"], start=2)
+    if end == "finish":
+        finish(ann, name, sequence, 3)
+    elif end == "stop":
+        stop(ann, name, sequence)
+    elif end == "edit":
+        ann.call("message.update", timeline=name, sequence=sequence, set={"kind": "other"})
+    elif end == "trim":
+        ann.call("timeline.trim", timeline=name, before=sequence + 1)
+    else:
+        ann.call("message.delete" if end == "delete" else "message.recall", timeline=name, sequence=sequence)
+    if end != "trim":
+        seen = None
+        while seen != "message.changed":
+            push = other.push()
+            seen = push["method"]
+            copy.take(push)
+    if end in ("finish", "stop", "edit"):
+        assert copy.text[sequence] == "abc"
+    if end == "edit":
+        extend(ann, name, sequence, 4, "d")
+        while copy.parts[sequence] != 4:
+            copy.take(other.push())
+        assert copy.text[sequence] == "abcd"
+    else:
+        # What had gathered does not come after the end.
+        ann.append(name, {"last": True})
+        while other.push()["method"] != "message":
+            pass
+        time.sleep(1.2)
+        other.call("ping")
+        assert not [push for push in other.pushes if push["method"] == "message.extended"]
+
+
+def test_a_message_does_not_wait_for_a_window_nor_overtakes_it(ann, other, name):
+    copy = parts_of(other, name, 1_000)
+    sequence = open_message(ann, name)
+    extend(ann, name, sequence, 1, "a")
+    while copy.parts.get(sequence) != 1:
+        copy.take(other.push())
+    grow(ann, name, sequence, ["b", "c"], start=2)
+    ann.append(name, {"n": 2})
+    seen = []
+    while "message" not in seen:
+        push = other.push()
+        seen.append(push["method"])
+        copy.take(push)
+    assert copy.text[sequence] == "abc", seen
+
+
+def test_resuming_in_the_middle_of_a_window(ann, server, name):
+    sequence = open_message(ann, name)
+    extend(ann, name, sequence, 1, "a")
+    with Client(server, user="cut") as cut:
+        copy = parts_of(cut, name, 1_000, after=0, changes_after=0)
+        grow(ann, name, sequence, ["b", "c", "d"], start=2)
+        while copy.parts[sequence] < 2:
+            copy.take(cut.push())
+    assert copy.parts[sequence] in (2, 3, 4)
+    with Client(server, user="cut") as again:
+        place = {"after": sequence, "changes_after": 0, "open": copy.open()}
+        copy.reply(again.call("subscribe", timeline=name, window_ms=50, **place, **{"with": ["parts"]}))
+        assert copy.text[sequence] == "abcd"
+        grow(ann, name, sequence, ["e", "f"], start=5)
+        while copy.parts[sequence] != 6:
+            copy.take(again.push())
+    assert copy.text[sequence] == "abcdef"
+
+
+def test_which_windows_there_are(ann, other, name):
+    open_message(ann, name)
+    refused = refusal(other.call, "subscribe", timeline=name, window_ms=50)
+    assert (refused.code, refused.data["field"]) == (-32602, "window_ms")
+    for window_ms in (-1, 1.5, "50", True):
+        params = {"timeline": name, "window_ms": window_ms, "with": ["parts"]}
+        assert refusal(other.call, "subscribe", **params).code == -32602
+    for window_ms in (None, 0, 1, 1_000, 5_000, 2**53 - 1):
+        params = {"timeline": name, "window_ms": window_ms, "with": ["parts"]}
+        assert other.call("subscribe", **params)["state"] == "ok"
+        other.call("unsubscribe", timeline=name)
+    many = other.call("subscribe", timelines={name: {}, f"{name}/2": {}}, window_ms=100, **{"with": ["parts"]})
+    assert len(many["timelines"]) == 2
+
+
 @pytest.mark.parametrize("how", ["subscribe", "sync"])
 def test_resuming_goes_on_behind_the_parts_that_the_reader_has(ann, other, name, how):
     first, second, third = [open_message(ann, name) for _ in range(3)]
@@ -503,7 +622,7 @@ def test_a_stream_of_events_with_parts(server, ann, name):
         follow(stream, "abc")
         last = stream.id
     grow(ann, name, sequence, ["d"], start=4)
-    with Stream(server, f"timeline={name}&with=parts", last) as stream:
+    with Stream(server, f"timeline={name}&with=parts&window_ms=300", last) as stream:
         follow(stream, "abcd")
         grow(ann, name, sequence, ["e"], start=5)
         follow(stream, "abcde")
@@ -647,11 +766,11 @@ class Writer(threading.Thread):
 
 
 class Viewer(threading.Thread):
-    """Follows the timeline with parts and resumes where it was, from nothing at first."""
+    """Follows the timeline with parts and resumes where it was, from nothing at first; each time with another window."""
 
     def __init__(self, server, until_closed):
         super().__init__()
-        self.server, self.until_closed = server, until_closed
+        self.server, self.until_closed, self.random = server, until_closed, random.Random(until_closed)
         self.copy, self.failed = Copy(), None
 
     def run(self):
@@ -660,7 +779,8 @@ class Viewer(threading.Thread):
             try:
                 with Client(self.server, open_timeout=2) as client:
                     open_places = dict(list(self.copy.open().items())[:64])
-                    reply = client.call("subscribe", timeline="t", **place, open=open_places, **{"with": ["parts"]})
+                    how = {"with": ["parts"], "window_ms": self.random.choice([0, 5, 40, 250, 1_000])}
+                    reply = client.call("subscribe", timeline="t", **place, open=open_places, **how)
                     place["epoch"] = reply["epoch"]
                     self.copy.reply(reply)
                     place["after"] = max([place["after"], *(m["sequence"] for m in reply["messages"])])
@@ -743,6 +863,21 @@ def test_control_a_resume_begins_one_part_late(own_server):
         copy.reply(ann.call("sync", positions={"t": place})["timelines"]["t"])
         with pytest.raises(AssertionError):
             assert copy.text[sequence] == "abc"
+
+
+@needs_faults
+def test_control_a_window_forgets_its_last_parts(own_server):
+    own_server.environment["TIDELINE_FAULT"] = "window_forgets"
+    own_server.start()
+    with Client(own_server, user="ann") as ann, Client(own_server, user="ben") as ben:
+        copy = parts_of(ben, "t", 1_000)
+        sequence = open_message(ann, "t")
+        with pytest.raises(TimeoutError):
+            # One that comes within a window of the push before waits for ever.
+            for part in range(1, 10):
+                extend(ann, "t", sequence, part, "x")
+                while copy.parts.get(sequence) != part:
+                    copy.take(ben.push(patience=3))
 
 
 @needs_faults

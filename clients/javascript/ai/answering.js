@@ -7,6 +7,8 @@ import { AGAIN, shownOf, uiMessageOf } from "./entries.js";
 
 /** How many messages of a chat the model is given. */
 const LOADED = 500;
+/** Nobody looks at what is pushed here: of parts it needs to know where an answer is that an earlier run has begun. */
+const WINDOW_MS = 1_000;
 
 /**
  * Answers what users write in a timeline, until `close` of what it resolves with. `model({messages, signal, text})` gives the
@@ -16,7 +18,7 @@ const LOADED = 500;
 export async function answerChat(client, timeline, model, { entry = {}, failed = () => {} } = {}) {
   const messages = new Map();
   const asked = []; // messages that are to be answered, one after the other
-  const followed = await client.subscribe(timeline, { rewind: LOADED, replay: LOADED, with: ["parts"] });
+  const followed = await client.subscribe(timeline, { rewind: LOADED, replay: LOADED, with: ["parts"], window_ms: WINDOW_MS });
   let answering = null;
   const put = (message) => {
     const is_new = !messages.has(message.sequence);

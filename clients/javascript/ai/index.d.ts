@@ -13,7 +13,7 @@ interface Followed {
 
 /** A transport for `useChat` and `Chat` whose chats are timelines. */
 export class TidelineChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
-  constructor(options: { client: Client; timeline?: (chatId: string) => string });
+  constructor(options: { client: Client; timeline?: (chatId: string) => string; window_ms?: number });
   readonly resumeStreamIsReplay: true;
   sendMessages: ChatTransport<Message>["sendMessages"];
   reconnectToStream: ChatTransport<Message>["reconnectToStream"];

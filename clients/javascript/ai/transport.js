@@ -8,6 +8,8 @@ import { AGAIN, endOf, entryOf, shownOf, uiMessageOf } from "./entries.js";
 
 /** How many messages of a chat are loaded. */
 const LOADED = 500;
+/** Letters of an answer that come within it are drawn together: three frames of a screen, and a fifth of the bytes. */
+const WINDOW_MS = 50;
 /** How often it is looked whether a chat has come to rest, ms. */
 const LOOKS_MS = 20;
 
@@ -15,12 +17,17 @@ export class TidelineChatTransport {
   resumeStreamIsReplay = true;
   #client;
   #name;
+  #window_ms;
   #chats = new Map(); // ID → promise of a Conversation
 
-  /** `client` is a `Client` of `tideline`; `timeline` says which timeline a chat is (`chat/ID` if it does not). */
-  constructor({ client, timeline = (chatId) => `chat/${chatId}` }) {
+  /**
+   * `client` is a `Client` of `tideline`; `timeline` says which timeline a chat is (`chat/ID` if it does not). What comes of an
+   * answer within `window_ms` (50 if it is not given, up to 1,000; 0 = nothing waits) comes together.
+   */
+  constructor({ client, timeline = (chatId) => `chat/${chatId}`, window_ms = WINDOW_MS }) {
     this.#client = client;
     this.#name = timeline;
+    this.#window_ms = window_ms;
   }
 
   /** The messages of a chat up to now, for `messages` of `Chat` or `useChat`; one that is being answered comes by `resumeStream`. */
@@ -77,7 +84,7 @@ export class TidelineChatTransport {
   #conversation(chatId) {
     let conversation = this.#chats.get(chatId);
     if (!conversation) {
-      conversation = Conversation.of(this.#client, this.#name(chatId));
+      conversation = Conversation.of(this.#client, this.#name(chatId), this.#window_ms);
       this.#chats.set(chatId, conversation);
       const forget = () => this.#chats.delete(chatId);
       conversation.then(({ timeline }) => timeline.on("ended", forget), forget);
@@ -93,9 +100,9 @@ class Conversation {
   #listeners = new Set();
   #left = new Set(); // answers that somebody here has stopped listening to
 
-  static async of(client, name) {
+  static async of(client, name, window_ms) {
     const conversation = new Conversation();
-    conversation.timeline = await client.subscribe(name, { rewind: LOADED, replay: LOADED, with: ["parts"] });
+    conversation.timeline = await client.subscribe(name, { rewind: LOADED, replay: LOADED, with: ["parts"], window_ms });
     conversation.#listen();
     // What has come is told in the turns that follow the first listener.
     await new Promise((resolve) => setTimeout(resolve));

@@ -44,7 +44,7 @@ async def get(ann, name, sequence):
 @played
 async def test_readers_see_it_grow_and_end(server, name):  # noqa: F811
     async with client(server, f"ann-{name}") as ann, client(server, f"ben-{name}") as ben:
-        room = await ben.subscribe(name, also=("parts",))
+        room = await ben.subscribe(name, also=("parts",), window_ms=20)
         own = await ann.subscribe(name)
         pieces, joined = [], ""
         async with own.open({"role": "model", "text": "> "}, idle_ms=30_000) as answer:
@@ -108,7 +108,7 @@ async def test_who_follows_all_conversations_reloads_in_the_middle(server, name,
                 await other.write(token.upper())
                 await asyncio.gather(one.flush(), other.flush())
                 async with client(server, ben, store=tmp_path / "ben.db") as reader:
-                    events = await reader.subscribe_conversations(also=("parts",))
+                    events = await reader.subscribe_conversations(also=("parts",), window_ms=20)
                     while shown != [one.text, other.text]:
                         for at, room in enumerate(rooms):
                             for message in reader.messages(room):

@@ -124,28 +124,30 @@ class Client(Calls):
         *,
         rewind: int | None = None,
         also: tuple[str, ...] = (),
+        window_ms: int = 0,
         create: bool = True,
         listen: bool = True,
     ) -> Subscription:
         """Follows a timeline, from where the store is; else from the beginning, or the newest `rewind` messages.
 
-        `also`: of `parts`, `signals`, `presence`, `members`, `receipts`. `listen=False`: only the store is to be kept, events do not
-        wait for somebody who takes them. Returns when the server has answered, or when there is none to answer: then with
-        what the store has. What comes waits in the subscription. Refused if it may not be read.
+        `also`: of `parts`, `signals`, `presence`, `members`, `receipts`. `window_ms`: `parts` that come within it come together.
+        `listen=False`: only the store is to be kept, events do not wait for somebody who takes them. Returns when the server
+        has answered, or when there is none to answer: then with what the store has. What comes waits in the subscription.
+        Refused if it may not be read.
         """
         options: dict[str, object] = {} if create else {"create": False}
         if rewind is not None:
             options["rewind"] = rewind
-        return await self._follow(timeline, options, also, listen)
+        return await self._follow(timeline, options | _lanes(also, window_ms), listen)
 
     async def subscribe_conversations(
-        self, *, rewind: int = 20, also: tuple[str, ...] = (), listen: bool = True
+        self, *, rewind: int = 20, also: tuple[str, ...] = (), window_ms: int = 0, listen: bool = True
     ) -> Subscription:
         """Follows all conversations of the user, also those joined later, from where the store is.
 
         One that the store does not have begins with its newest `rewind` messages. An event `ended` is of one of them.
         """
-        return await self._follow(None, {"rewind": rewind}, also, listen)
+        return await self._follow(None, {"rewind": rewind} | _lanes(also, window_ms), listen)
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """No more events come. The store keeps what it has; what was not taken of it comes with the next subscription."""
@@ -247,12 +249,10 @@ class Client(Calls):
             self._ready.clear()
             await self._ready.wait()
 
-    async def _follow(
-        self, timeline: str | None, options: dict[str, object], also: tuple[str, ...], listen: bool
-    ) -> Subscription:
+    async def _follow(self, timeline: str | None, options: dict[str, object], listen: bool) -> Subscription:
         if self._stopped is not None:
             raise self._stopped
-        followed = self._following.follow(timeline, options | ({"with": list(also)} if also else {}), listen)
+        followed = self._following.follow(timeline, options, listen)
         try:
             await followed.ready
         except asyncio.CancelledError:
@@ -411,6 +411,11 @@ class Client(Calls):
     @staticmethod
     def _log_refused(outgoing: Outgoing, error: Refused) -> None:
         LOG.error("%s of %s was refused: %s", outgoing.method, outgoing.timeline, error)
+
+
+def _lanes(also: tuple[str, ...], window_ms: int) -> dict[str, object]:
+    """What a subscribe asks for by `with`."""
+    return ({"with": list(also)} if also else {}) | ({"window_ms": window_ms} if window_ms else {})
 
 
 def checked(traceparent: str | None) -> str | None:

@@ -20,6 +20,8 @@ pub(super) struct Book {
     pub(super) length: u64,
     /// One of so many tokens is sent twice; 0 = none.
     pub(super) repeats: u64,
+    /// How long parts may gather for a viewer.
+    pub(super) window_ms: u64,
     /// From a token's time to its acknowledgement, and until a viewer has it.
     pub(super) acks: Rc<Recorder>,
     pub(super) shown: Rc<Recorder>,
@@ -48,7 +50,12 @@ pub(super) struct Lane {
 }
 
 impl Book {
-    pub(super) fn new(run: &Rc<Run>, answers: u64, length: u64, repeats: u64) -> Rc<Book> {
+    pub(super) fn new(
+        run: &Rc<Run>,
+        answers: u64,
+        length: u64,
+        (repeats, window_ms): (u64, u64),
+    ) -> Rc<Book> {
         let prefix = run.prefix("answers");
         let lane = |number: u64| Lane {
             number: number as usize,
@@ -65,6 +72,7 @@ impl Book {
             lanes: (0..answers).map(lane).collect(),
             length,
             repeats,
+            window_ms,
             // The first is what the progress shows.
             shown: run.recorder("shown", Counts::Scheduled),
             acks: run.recorder("ack", Counts::Scheduled),

@@ -51,6 +51,9 @@ pub struct Answers {
     /// not count
     #[arg(long, default_value_t = 3)]
     cut: u64,
+    /// How long parts may gather before they are pushed to a viewer, ms; 0 = not at all
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000))]
+    window_ms: u64,
     /// Kill the server so often meanwhile; needs --binary
     #[arg(long, default_value_t = 0)]
     kills: u32,
@@ -60,7 +63,8 @@ impl Profile for Answers {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let viewers = self.answers * self.viewers;
         need_files(run, self.answers + viewers)?;
-        let book = Book::new(run, self.answers, self.tokens, self.repeats);
+        let ways = (self.repeats, self.window_ms);
+        let book = Book::new(run, self.answers, self.tokens, ways);
         let is_cut = |number: u64| {
             number
                 .checked_rem(self.cut)

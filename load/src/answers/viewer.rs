@@ -163,6 +163,9 @@ impl Viewer {
         if let Some(epoch) = &self.epoch {
             params["epoch"] = epoch.as_str().into();
         }
+        if self.book.window_ms > 0 {
+            params["window_ms"] = self.book.window_ms.into();
+        }
         let mut pushes = Vec::new();
         let hear = |text: &[u8]| pushes.push(text.to_vec());
         let reply: Box<RawValue> = client.call_hearing("subscribe", params, hear).await?;

@@ -29,13 +29,15 @@ pub(in super::super) struct Asked {
     pub(in super::super) create: bool,
     /// What they ask for besides messages.
     pub(in super::super) with: With,
+    /// How long parts may gather for them.
+    pub(in super::super) window_ms: u64,
 }
 
 impl Asked {
     /// A watch that is woken by what is asked for.
     fn watching(&self, mut watch: Watch) -> Watch {
         if self.with.has(Lane::Parts) {
-            watch.ask_parts();
+            watch.ask_parts(self.window_ms);
         }
         watch
     }

@@ -219,7 +219,7 @@ async fn wait(
         .map(|(slot, position)| {
             let mut watch = shared.feed.watch(position.timeline, &mailbox, slot);
             if position.open.is_some() {
-                watch.ask_parts();
+                watch.ask_parts(0);
             }
             watch
         })

@@ -18,6 +18,7 @@ mod mailbox;
 mod registry;
 mod schedule;
 mod subscription;
+mod sweep;
 mod tailer;
 #[cfg(test)]
 mod tests;
@@ -95,6 +96,8 @@ impl Feed {
         let schedule = Arc::clone(&feed.registry.schedule);
         let followers = feed.followers.clone();
         tasks.spawn(schedule.run(followers, Arc::clone(metrics), feed.stop.clone()));
+        let sweep = Arc::clone(&feed.registry.sweep);
+        tasks.spawn(sweep.run(Arc::clone(metrics), feed.stop.clone()));
         feed
     }
 

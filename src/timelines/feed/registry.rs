@@ -13,6 +13,7 @@ use super::cursor::Cursor;
 use super::ephemeral::{Body, Due, Following, Lane, Lanes, Online, Sent, Total, With};
 use super::mailbox::{Mailbox, Who, lock};
 use super::schedule::Schedule;
+use super::sweep::{Sweep, window_ticks};
 use super::topic::budget::Budget;
 use super::topic::grown::GrownTotal;
 use super::topic::readers::Moved;
@@ -28,10 +29,11 @@ pub(super) struct Registry {
     topics: AtomicUsize,
     budget: Budget,
     pub(super) schedule: Arc<Schedule>,
+    pub(super) sweep: Arc<Sweep>,
     ephemeral: Total,
     /// Watches that ask for parts.
     parts: AtomicUsize,
-    grown: GrownTotal,
+    pub(super) grown: GrownTotal,
     /// For all subscriptions, so that none holds a handle of its own.
     pub(super) timelines: Timelines,
     pub(super) metrics: Arc<Metrics>,
@@ -49,6 +51,7 @@ impl Registry {
             topics: AtomicUsize::new(0),
             budget: Budget::new(fresh_bytes_max, metrics.feed.ring_bytes.clone()),
             schedule: Arc::default(),
+            sweep: Arc::default(),
             ephemeral: Total::default(),
             parts: AtomicUsize::new(0),
             grown: GrownTotal::default(),
@@ -89,7 +92,7 @@ impl Registry {
             registry: Arc::clone(registry),
             topic,
             place,
-            asks_parts: false,
+            window: None,
         }
     }
 
@@ -105,10 +108,12 @@ impl Registry {
     }
 
     /// Tells parts to those watchers of their timeline that ask for them.
-    pub(super) fn grew(&self, growth: Growth) {
+    pub(super) fn grew(&self, growth: &Growth) {
         if let Some(topic) = self.topic(&growth.timeline) {
             topic.grew(growth, &self.grown);
-            topic.watchers.wake_with(With::default().and(Lane::Parts));
+            let now = self.sweep.tick(Instant::now());
+            let due = |tick| self.sweep.add(tick, &topic);
+            topic.watchers.parts_came(now, due);
         }
         if self.grown.is_full() {
             self.each(Topic::forget_parts);
@@ -275,21 +280,29 @@ pub struct Watch {
     pub(super) registry: Arc<Registry>,
     pub(super) topic: Arc<Topic>,
     place: usize,
-    asks_parts: bool,
+    /// How long parts may gather for it, ticks; `None` = it does not ask for parts.
+    window: Option<u8>,
 }
 
 impl Watch {
-    /// From now on it is woken by parts of open messages too. Before the store is read.
-    pub fn ask_parts(&mut self) {
-        if !std::mem::replace(&mut self.asks_parts, true) {
+    /// From now on it is woken by parts of open messages too, which may gather for so long. Before the store is read.
+    pub fn ask_parts(&mut self, window_ms: u64) {
+        if self.window.is_none() {
+            let window = window_ticks(window_ms);
+            self.window = Some(window);
             self.registry.parts.fetch_add(1, Ordering::SeqCst);
-            self.topic.watchers.ask_parts(self.place);
+            self.topic.watchers.ask_parts(self.place, window);
         }
     }
 
     /// Whether it is woken by parts.
     pub(super) fn asks_parts(&self) -> bool {
-        self.asks_parts
+        self.window.is_some()
+    }
+
+    /// Whether parts gather before it is woken by them.
+    pub(super) fn gathers(&self) -> bool {
+        self.window.is_some_and(|window| window > 0)
     }
 
     /// The timeline's ID.
@@ -329,7 +342,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if self.asks_parts {
+        if self.asks_parts() {
             self.registry.parts.fetch_sub(1, Ordering::SeqCst);
         }
         self.registry.unwatch(&self.topic, self.place);

@@ -84,8 +84,20 @@ impl Subscription {
                     foreign: None,
                 }
             }
+            Next::Fresh(fresh) if self.watch.gathers() => self.gathered_before(fresh),
             Next::CaughtUp => self.look_at_parts(),
             next => next,
+        }
+    }
+
+    /// A message does not wait for parts that gather, and does not overtake them.
+    fn gathered_before(&mut self, fresh: Arc<Fresh>) -> Next {
+        if self.told_parts().is_none_or(Told::is_ahead) {
+            return Next::Fresh(fresh);
+        }
+        match self.look_at_parts() {
+            grown @ Next::Grown(_) => grown,
+            _ => Next::Fresh(fresh),
         }
     }
 
@@ -93,7 +105,8 @@ impl Subscription {
         let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) else {
             return Next::CaughtUp;
         };
-        match self.watch.topic.next_parts(&self.cursor, told) {
+        let total = &self.watch.registry.grown;
+        match self.watch.topic.next_parts(&self.cursor, told, total) {
             NextParts::None => Next::CaughtUp,
             NextParts::Parts(grown) => Next::Grown(grown),
             NextParts::Read {
@@ -140,6 +153,7 @@ impl Subscription {
         let doubt = self.cursor.doubt;
         if let Some(told) = self.told_parts() {
             told.of(grown.sequence, Some(grown.parts), doubt);
+            told.ahead = told.ahead.saturating_add(1);
         }
     }
 
@@ -157,6 +171,7 @@ impl Subscription {
         self.cursor.sequence = fresh.last();
         let doubt = self.cursor.doubt;
         if let Some(told) = self.told_parts() {
+            told.ahead = 0;
             for message in fresh.messages.iter().filter(|one| one.open.is_some()) {
                 told.of(message.sequence, open_parts(message), doubt);
             }

@@ -106,7 +106,7 @@ impl Tailer {
                 self.registry.hid(&timeline, &user);
             }
             for growth in parts {
-                self.registry.grew(growth);
+                self.registry.grew(&growth);
             }
         }
         for event in events {

@@ -52,6 +52,11 @@ pub(in super::super) fn lacks(name: &str, item: &str) -> Value {
     json!({ "properties": { name: { "not": { "contains": { "const": item } } } } })
 }
 
+/// A list has such an item.
+pub(in super::super) fn has(name: &str, item: &str) -> Value {
+    json!({ "required": [name], "properties": { name: { "contains": { "const": item } } } })
+}
+
 /// The members' names are IDs of timelines.
 pub(in super::super) fn timelines(schema: &mut Schema) {
     let names = json!({ "minLength": 1, "maxLength": 255, "pattern": NO_CONTROL });

@@ -128,6 +128,7 @@ pub struct SyncedTimeline {
     transform = rules::not_beside("rewind", ["timelines"]),
     transform = rules::not_without("conversations", ["device"]),
     transform = rules::only_with(rules::given("conversations"), rules::lacks("with", "presence")),
+    transform = rules::only_with(rules::given("window_ms"), rules::has("with", "parts")),
 )]
 pub struct Subscribe {
     /// The timeline's ID, 1 to 255 bytes; or `timelines`.
@@ -166,7 +167,14 @@ pub struct Subscribe {
     /// Pushes of this subscription that come only if they are asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<With>,
+    /// Parts of open messages may gather for so long before they are pushed, those of a message together, ms; clamped
+    /// to 1,000; default 0. Only with `parts` in `with`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_ms: Option<u64>,
 }
+
+/// Parts gather for so long at most.
+const WINDOW_MS_MAX: u64 = 1_000;
 
 impl Subscribe {
     /// Where the one timeline begins.
@@ -216,6 +224,10 @@ impl Check for Subscribe {
         if asks && !self.with.contains(&With::Parts) {
             return Err(Failure::invalid("open", "only with parts in with"));
         }
+        if self.window_ms.is_some() && !self.with.contains(&With::Parts) {
+            return Err(Failure::invalid("window_ms", "only with parts in with"));
+        }
+        self.window_ms = self.window_ms.map(|window_ms| window_ms.min(WINDOW_MS_MAX));
         check::page_limit(&mut self.limit, limits)
     }
 }

@@ -19,7 +19,8 @@ async function begun(first) {
   const transport = new TidelineChatTransport({ client });
   const listing = transport.messages("room");
   const asked = await script.next("subscribe");
-  assert.deepEqual([asked.params.timeline, asked.params.with, asked.params.rewind], ["chat/room", ["parts"], 500]);
+  const { timeline, with: wanted, rewind, window_ms } = asked.params;
+  assert.deepEqual([timeline, wanted, rewind, window_ms], ["chat/room", ["parts"], 500, 50]);
   script.answer(asked, reply(first, { timeline: "chat/room" }));
   const push = (method, more) => script.push(method, { timeline: "chat/room", epoch: "E1", ...more });
   const come = (...messages) => push("message", { messages, head: messages.at(-1).sequence });

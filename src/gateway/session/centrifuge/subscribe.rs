@@ -141,6 +141,7 @@ impl Session {
                 limit: FIRST_PAGE,
                 create: true,
                 with: With::default(),
+                window_ms: 0,
             },
             position: position.filter(|position| position.recover),
             data: Bytes::new(),

@@ -40,6 +40,7 @@ impl Subscriptions {
             limit: request.limit,
             create: request.create,
             with: request.with.iter().copied().collect(),
+            window_ms: request.window_ms.unwrap_or(0),
         }
     }
 

@@ -211,6 +211,10 @@ impl Held {
         total.fetch_add(bytes, Ordering::Relaxed);
         Held(Arc::clone(total), bytes)
     }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.1
+    }
 }
 
 impl Drop for Held {

@@ -5,3 +5,4 @@
 mod changes;
 #[cfg(feature = "faults")]
 mod interleavings;
+mod windows;

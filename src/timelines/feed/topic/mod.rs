@@ -10,6 +10,7 @@ pub(super) mod grown;
 pub(super) mod held;
 pub(super) mod readers;
 pub(super) mod watchers;
+mod windows;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -120,7 +121,7 @@ impl Topic {
     }
 
     /// Takes in parts of an open message.
-    pub(super) fn grew(&self, growth: Growth, total: &GrownTotal) {
+    pub(super) fn grew(&self, growth: &Growth, total: &GrownTotal) {
         lock(&self.state).growths.take(growth, total);
     }
 
@@ -130,10 +131,15 @@ impl Topic {
     }
 
     /// What comes next of the open messages that a caught-up reader was told of.
-    pub(super) fn next_parts(&self, cursor: &Cursor, told: &mut Told) -> NextParts {
-        let state = lock(&self.state);
-        let floor = state.floor.max(cursor.floor);
-        told.next(&state.growths, (&cursor.epoch, floor, state.doubt))
+    pub(super) fn next_parts(
+        &self,
+        cursor: &Cursor,
+        told: &mut Told,
+        total: &GrownTotal,
+    ) -> NextParts {
+        let mut state = lock(&self.state);
+        let (floor, doubt) = (state.floor.max(cursor.floor), state.doubt);
+        told.next(&mut state.growths, (&cursor.epoch, floor, doubt), total)
     }
 
     /// Whether the store must be asked about a cursor's user before they get anything newer.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::super::ephemeral::{Due, Following, Lane, Lanes, Online, Presence, With};
 use super::super::mailbox::{Mailbox, Who, lock};
+use super::windows::{Lengths, Windows};
 use crate::timeline::Standing;
 
 #[derive(Debug, Default)]
@@ -19,8 +20,8 @@ pub(in super::super) struct Watchers {
 struct List {
     entries: Vec<Option<Watcher>>,
     free: Vec<usize>,
-    /// Those that ask for parts.
-    parts: usize,
+    /// Of those that ask for parts.
+    windows: Windows,
     /// `None` = nobody has asked for any.
     lanes: Option<Arc<Lanes>>,
 }
@@ -32,6 +33,8 @@ struct Watcher {
     /// It has become a subscription; until then it waits for the answer of the store.
     subscribes: bool,
     with: With,
+    /// How long it lets parts gather, ticks.
+    window: u8,
 }
 
 impl Watchers {
@@ -43,6 +46,7 @@ impl Watchers {
             slot,
             subscribes: false,
             with: With::default(),
+            window: 0,
         });
         if let Some(place) = list.free.pop() {
             list.entries[place] = entry;
@@ -57,8 +61,9 @@ impl Watchers {
     pub(in super::super) fn leave(&self, place: usize, now: Instant) -> (bool, Due) {
         let mut list = lock(&self.list);
         let entry = list.entries[place].take();
-        let asked = entry.as_ref().is_some_and(|one| one.with.has(Lane::Parts));
-        list.parts -= usize::from(asked);
+        if let Some(asked) = entry.as_ref().filter(|one| one.with.has(Lane::Parts)) {
+            list.windows.leave(asked.window);
+        }
         list.free.push(place);
         let is_last = list.free.len() == list.entries.len();
         let due = match (&list.lanes, entry) {
@@ -72,20 +77,35 @@ impl Watchers {
         (is_last, due)
     }
 
-    /// A watcher asks for parts: it is woken by them.
-    pub(in super::super) fn ask_parts(&self, place: usize) {
+    /// A watcher asks for parts: it is woken by them, after they have gathered for so many ticks.
+    pub(in super::super) fn ask_parts(&self, place: usize, window: u8) {
         let mut list = lock(&self.list);
         if let Some(watcher) = &mut list.entries[place]
             && !watcher.with.has(Lane::Parts)
         {
-            watcher.with = watcher.with.and(Lane::Parts);
-            list.parts += 1;
+            (watcher.with, watcher.window) = (watcher.with.and(Lane::Parts), window);
+            list.windows.join(window);
         }
     }
 
     /// Whether somebody asks for parts.
     pub(in super::super) fn asks_parts(&self) -> bool {
-        lock(&self.list).parts > 0
+        !lock(&self.list).windows.is_empty()
+    }
+
+    /// Parts have come: wakes those that let none gather now. `due` gets the tick at which the others' time is over,
+    /// and is to call [`Watchers::parts_gathered`] then.
+    pub(in super::super) fn parts_came(&self, tick: u64, due: impl FnMut(u64)) {
+        let mut list = lock(&self.list);
+        let lengths = list.windows.came(tick, due);
+        list.wake_for_parts(lengths);
+    }
+
+    /// Wakes those for which parts have gathered long enough.
+    pub(in super::super) fn parts_gathered(&self, tick: u64) {
+        let mut list = lock(&self.list);
+        let lengths = list.windows.over(tick);
+        list.wake_for_parts(lengths);
     }
 
     /// A watcher becomes a subscription, perhaps with lanes.
@@ -194,6 +214,20 @@ impl Watchers {
         let all = list.entries.iter().flatten();
         for watcher in all.filter(|watcher| watcher.with.meets(with)) {
             watcher.mailbox.post(watcher.slot);
+        }
+    }
+}
+
+impl List {
+    /// Wakes the watchers with windows of these lengths that ask for parts.
+    fn wake_for_parts(&self, lengths: Lengths) {
+        if lengths.is_empty() {
+            return;
+        }
+        for watcher in self.entries.iter().flatten() {
+            if watcher.with.has(Lane::Parts) && lengths.has(watcher.window) {
+                watcher.mailbox.post(watcher.slot);
+            }
         }
     }
 }
