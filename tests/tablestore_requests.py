@@ -13,6 +13,11 @@ from tablestore import (
     ReservedThroughput, ReturnType, Row, RowExistenceExpectation, SingleColumnCondition, SingleColumnRegexCondition,
     TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta, TableOptions, UpdateRowItem,
 )
+from tablestore import metadata
+from tablestore.timeseries_condition import (
+    CompositeMetaQueryCondition, MeasurementMetaQueryCondition, MetaQueryCompositeOperator, MetaQuerySingleOperator,
+    TagMetaQueryCondition, UpdateTimeMetaQueryCondition,
+)
 
 
 class Taken(Exception):
@@ -69,6 +74,18 @@ writes.add(
     )
 )
 
+series = metadata.TimeseriesKey("cpu", "host", {"tag1": "t1", "tag2": "t2"})
+of_series = metadata.TimeseriesTableMeta(
+    "t", metadata.TimeseriesTableOptions(86400), metadata.TimeseriesMetaOptions(604800, False), ["a", "_tags"], [("gid", "INTEGER")]
+)
+fields = {"l": 1, "s": "text", "b": True, "d": 0.5, "y": bytearray(b"bytes"), "l2": 2}
+points = [metadata.TimeseriesRow(series, fields, 1700000000000001), metadata.TimeseriesRow(series, {"l": -1}, 1700000000000002)]
+either = CompositeMetaQueryCondition(MetaQueryCompositeOperator.OP_OR, [
+    MeasurementMetaQueryCondition(MetaQuerySingleOperator.OP_PREFIX, "c"),
+    TagMetaQueryCondition(MetaQuerySingleOperator.OP_LESS_EQUAL, "tag1", "t"),
+    UpdateTimeMetaQueryCondition(MetaQuerySingleOperator.OP_GREATER_THAN, 5),
+])
+
 calls = [
     ("create", lambda: client.create_table(
         meta, TableOptions(86400, 3, 1000), ReservedThroughput(CapacityUnit(0, 0)))),
@@ -89,6 +106,16 @@ calls = [
     ("batch_get", lambda: client.batch_get_row(reads)),
     ("batch_write", lambda: client.batch_write_row(writes)),
     ("delete_table", lambda: client.delete_table("t")),
+    ("create_series", lambda: client.create_timeseries_table(metadata.CreateTimeseriesTableRequest(of_series))),
+    ("update_series", lambda: client.update_timeseries_table(
+        metadata.TimeseriesTableMeta("t", metadata.TimeseriesTableOptions(-1)))),
+    ("put_series", lambda: client.put_timeseries_data("t", points)),
+    ("get_series", lambda: client.get_timeseries_data(
+        metadata.GetTimeseriesDataRequest("t", series, 1, 2, 3, None, True, {"l": 1, "s": 4}))),
+    ("query_series", lambda: client.query_timeseries_meta(metadata.QueryTimeseriesMetaRequest("t", either, True, 7))),
+    ("update_metas", lambda: client.update_timeseries_meta(
+        metadata.UpdateTimeseriesMetaRequest("t", [metadata.TimeseriesMeta(series, {"x": "y"})]))),
+    ("delete_metas", lambda: client.delete_timeseries_meta(metadata.DeleteTimeseriesMetaRequest("t", [series]))),
 ]
 
 print("# Made by tests/tablestore_requests.py from the official Python SDK 6.4.8: label, operation, body in hex.")

@@ -4,6 +4,7 @@
 //! nothing was written. Must not: know texts or status codes; `wire/tablestore/refusal.rs` makes those.
 
 use super::search::InvalidSearch;
+use super::series::InvalidSeries;
 use super::{Existence, InvalidMapping, KeyType, KeyValue, TooCostly};
 
 /// Why a call on tables was refused.
@@ -90,6 +91,8 @@ pub enum Error {
     IndexRowTooLarge,
     /// A search index, or a search in one, is not as it can be.
     Search(InvalidSearch),
+    /// A request of time series is not as it can be.
+    Series(InvalidSeries),
     /// A mapping of the table for SQL is not as it can be.
     Mapping(InvalidMapping),
     /// Not as many primary key columns as the table has.

@@ -22,6 +22,7 @@ pub mod people;
 mod read;
 mod row;
 pub mod search;
+pub mod series;
 pub mod server;
 mod stream;
 pub mod timelines;

@@ -107,7 +107,7 @@ impl Searches {
             .await;
         if !is_covered {
             // The index may have been deleted meanwhile.
-            let table = self.inner.tables.describe(&table.name).await?;
+            let table = self.inner.tables.any(&table.name).await?;
             self.definition(&table, &index.name)?;
         }
         let found = match snapshot {

@@ -212,10 +212,6 @@ impl Snapshot {
     pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.by_name.values()
     }
-
-    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
-        self.by_name.keys()
-    }
 }
 
 enum Entry {

@@ -19,6 +19,7 @@ mod rows;
 mod rules;
 mod schema;
 mod search;
+mod series;
 mod stream;
 mod tables;
 mod transaction;
@@ -48,6 +49,8 @@ pub use read::range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 pub use rules::{API_KEYS, BuiltInTables, REVOCATIONS, TableRules, owner_of_text};
 pub use schema::Table;
 pub use search::{ChangedRows, RowNow};
+pub use series::SeriesTable;
+pub use series::metas::SeriesRows;
 pub use stream::{
     CHANGES_MAX, Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, PageBounds, Place, Places,
     Scope, Shard, ShardId, ShardIterator, ShardPage, TablePage, WEBHOOK, in_turn,

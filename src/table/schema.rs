@@ -112,6 +112,7 @@ impl Table {
                     indexes: Vec::new(),
                     search_indexes: Vec::new(),
                     mappings: Vec::new(),
+                    series: None,
                     local_transactions: false,
                     stream: None,
                     ..definition.clone()

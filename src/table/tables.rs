@@ -117,6 +117,7 @@ impl Tables {
                 indexes: Vec::new(),
                 search_indexes: Vec::new(),
                 mappings: Vec::new(),
+                series: None,
                 options: new.options,
                 local_transactions: new.local_transactions,
                 reserved: new.reserved,
@@ -139,8 +140,17 @@ impl Tables {
         .await
     }
 
-    /// A table as it is now.
+    /// A table as it is now. Those that hold time series are none.
     pub async fn describe(&self, name: &str) -> Result<Arc<Table>, Error> {
+        let found = self.any(name).await?;
+        match found.series {
+            None => Ok(found),
+            Some(_) => Err(Error::TableNotFound),
+        }
+    }
+
+    /// The same, also of those that hold time series.
+    pub async fn any(&self, name: &str) -> Result<Arc<Table>, Error> {
         if let Some(table) = self.inner.virtual_tables.get(name) {
             return Ok(Arc::clone(table));
         }
@@ -151,7 +161,9 @@ impl Tables {
     /// The names of all tables, in order.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
         let known = self.snapshot().await?;
-        let names = known.names().chain(self.inner.virtual_tables.keys());
+        let own = known.tables().filter(|table| table.series.is_none());
+        let names = own.map(|table| &table.name);
+        let names = names.chain(self.inner.virtual_tables.keys());
         let mut names: Vec<String> = names.cloned().collect();
         names.sort_unstable();
         Ok(names)
@@ -302,7 +314,7 @@ impl Tables {
     }
 
     /// Changes the catalog, and answers when all calls go by the change.
-    async fn change<R: Send + 'static>(
+    pub(super) async fn change<R: Send + 'static>(
         &self,
         purpose: Purpose,
         change: impl FnOnce(&mut Txn<'_>) -> Result<R, Error> + Send + 'static,

@@ -29,6 +29,7 @@ fn the_rust_is_as_the_messages_make_it() {
             "stream.proto",
             "search.proto",
             "sql.proto",
+            "series.proto",
         ],
         [&schemas],
     );

@@ -26,7 +26,11 @@ from tablestore import (
     BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, CastType, ComparatorType, CompositeColumnCondition, FieldSchema, FieldSort,
     FieldType, LogicalOperator, MatchAllQuery, OTSClientError, OTSServiceError, PutRowItem, RegexRule, ReservedThroughput, Row,
     SearchIndexMeta, SearchQuery, SingleColumnRegexCondition, Sort, TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta,
-    TableOptions,
+    TableOptions, TimeseriesKey, TimeseriesRow, TimeseriesTableMeta,
+)
+from tablestore import metadata
+from tablestore.timeseries_condition import (
+    CompositeMetaQueryCondition, MetaQueryCompositeOperator, MetaQuerySingleOperator, TagMetaQueryCondition,
 )
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect as open_socket
@@ -38,6 +42,7 @@ from sdk import IGNORE, STRING_KEY, connect, key, signed
 BYTES_OF_VALUE = 1_000_000
 TABLE = "misused"
 SEARCHED = "by_word"
+SERIES = "misused_series"
 # What a caller is refused with, and how a connection ends that was closed for it.
 REFUSED = (OTSServiceError, OTSClientError, OSError, EOFError, WebSocketException)
 
@@ -47,7 +52,7 @@ class Bed(Guarded):
 
     def __init__(self, directory, settings=""):
         super().__init__(directory, before=f"{settings}\n[search]\nmessages = true\n")
-        rights = ["--allow", f"{TABLE}=tables:read,tables:write", "--signing"]
+        rights = [word for name in (TABLE, SERIES) for word in ("--allow", f"{name}=tables:read,tables:write")] + ["--signing"]
         self.keys = {name: self.key("create", name, *rights) for name in ("mallory", "ann")}
         self.owner = self.key("create", "owner", *ADMIN, "--signing")
         self.tokens = {name: token(name, exp=int(time.time()) + 36_000) for name in ("mallory", "ann")}
@@ -66,6 +71,10 @@ class Bed(Guarded):
             batch = BatchWriteRowRequest()
             batch.add(TableInBatchWriteRowItem(TABLE, rows))
             client.batch_write_row(batch)
+        client.create_timeseries_table(metadata.CreateTimeseriesTableRequest(TimeseriesTableMeta(SERIES)))
+        for part in range(5):
+            series = [TimeseriesKey("m", "", {f"tag{tag}": f"{part}-{number}-{tag}" for tag in range(20)}) for number in range(100)]
+            client.put_timeseries_data(SERIES, [TimeseriesRow(key, {"v": 1}, 1) for key in series])
         page = [{"entry": {"text": "a b " * 2_250}} for _ in range(100)]
         for _ in range(3):
             self.call(self.tokens["ann"], "message.append_batch", timeline="pages", messages=page)
@@ -390,6 +399,13 @@ def statements(misuse, goes_on):
     repeated(misuse, goes_on, 64, "SQLQuery", f"SELECT COUNT(*) FROM {misuse.table} a JOIN {misuse.table} b ON a.k <> b.k")
 
 
+def series(misuse, goes_on):
+    """Looks for series by 99 conditions on their tags, and counts all."""
+    conditions = [TagMetaQueryCondition(MetaQuerySingleOperator.OP_PREFIX, f"tag{number % 20}", str(number % 5)) for number in range(99)]
+    any_of = CompositeMetaQueryCondition(MetaQueryCompositeOperator.OP_OR, conditions)
+    repeated(misuse, goes_on, 64, "QueryTimeseriesMeta", metadata.QueryTimeseriesMetaRequest(SERIES, any_of, True, 1_000))
+
+
 def scans(misuse, goes_on):
     """Sessions of scans that nobody goes on with."""
     client = misuse.tables()
@@ -421,7 +437,7 @@ ATTACKS = {
     "tablestore_costly_reads_max": [expressions],
     "tablestore_transactions_max": [transactions],
     "tablestore_transaction_bytes_max": [transaction_writes],
-    "searches_max": [searches, statements],
+    "searches_max": [searches, statements, series],
     "message_searches_max": [message_searches],
     "search_memory_bytes_max": [large_searches],
     "search_scans_max": [scans],

@@ -337,7 +337,9 @@ OPERATIONS = [
     "CreateIndex", "DropIndex", "ListSearchIndex", "GetRow", "PutRow", "UpdateRow", "DeleteRow", "BatchGetRow",
     "BatchWriteRow", "GetRange", "ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",
     "StartLocalTransaction", "CommitTransaction", "AbortTransaction", "ExportTable", "CreateSearchIndex", "UpdateSearchIndex",
-    "DescribeSearchIndex", "DeleteSearchIndex", "Search", "ComputeSplits", "ParallelScan",
+    "DescribeSearchIndex", "DeleteSearchIndex", "Search", "ComputeSplits", "ParallelScan", "SQLQuery",
+    "CreateTimeseriesTable", "ListTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "DeleteTimeseriesTable",
+    "PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "UpdateTimeseriesMeta", "DeleteTimeseriesMeta",
 ]
 
 

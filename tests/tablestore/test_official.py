@@ -1,7 +1,8 @@
-"""The tests that the SDKs themselves come with, as they are, against our server: those of searches and of SQL, in Python and in Node.
+"""The tests that the SDKs themselves come with, as they are, against our server: those of searches, of SQL and of
+time series, in Python, and the first two in Node.
 
 Owns: how they are found and started. The Python ones lie in the source archive of 6.1.0, which is fetched from PyPI once,
-and run with the SDK of that archive, those of SQL with ours too; the Node ones lie in the package. Most of the Python ones write their
+and run with the SDK of that archive, those of SQL and of time series with ours too; the Node ones lie in the package. Most of the Python ones write their
 rows one by one before each test: `TIDELINE_LONG=1` runs these too. Must not: change a line of them.
 """
 
@@ -44,7 +45,9 @@ def archive():
 @pytest.mark.skipif("TIDELINE_SUITES" not in os.environ, reason="cargo test says where the suites are kept")
 @pytest.mark.parametrize(
     "suite, sdk, count",
-    [("sql_query", "its own", 2), ("sql_query", "ours", 2), ("search_index", "its own", 2), ("full_text_search", "its own", 2)]
+    [("timeseries_api", sdk, 3) for sdk in ["its own", "ours"]]
+    + [("timeseries_meta_condition", sdk, 1) for sdk in ["its own", "ours"]]
+    + [("sql_query", "its own", 2), ("sql_query", "ours", 2), ("search_index", "its own", 2), ("full_text_search", "its own", 2)]
     + [(suite, "its own", count) for suite, count in [("parallel_scan", 9), ("agg", 17), ("group_by", 6)] if LONG],
 )
 def test_suites_of_python(own_server, archive, tmp_path, suite, sdk, count):

@@ -11,7 +11,7 @@ use super::super::dispatch::audit::who;
 use super::row::Outcome;
 use super::sql::Opening;
 use tideline_model::access::Claim;
-use tideline_wire::tablestore::{Operation, Request};
+use tideline_wire::tablestore::{Operation, Request, SeriesRequest};
 
 /// An operation that is noted when it is answered.
 pub(super) struct Noted {
@@ -40,6 +40,11 @@ impl Noted {
             Request::CreateSearchIndex(new) => &new.of.table,
             Request::UpdateSearchIndex(change) => &change.of.table,
             Request::DeleteSearchIndex(of) => &of.table,
+            Request::Series(asked) => match &**asked {
+                SeriesRequest::Create(new) => &new.name,
+                SeriesRequest::Update(name, _) | SeriesRequest::Delete(name) => name,
+                _ => return None,
+            },
             Request::Sql(asked) => &Opening::of(&asked.statement).manages?,
             _ => return None,
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::rights::{self, Caller};
 use super::row::{Outcome, refusal};
-use super::{batch, export, row, search, sql, stream};
+use super::{batch, export, row, search, series, sql, stream};
 use crate::Shared;
 use tideline_model::Definition;
 use tideline_table::{Table, Tables};
@@ -79,6 +79,7 @@ pub(super) async fn call(
             let started = tables.start_transaction(&table, key).await;
             started.map(Reply::Started)
         }
+        Request::Series(asked) => return series::call((shared, tables), caller, *asked).await,
         Request::ExportTable(export) => return export::read(shared, export).await,
         Request::CommitTransaction(id) => tables.commit_transaction(id).await.map(|()| Reply::Done),
         Request::AbortTransaction(id) => {

@@ -12,6 +12,7 @@ mod rate;
 mod rights;
 mod row;
 mod search;
+mod series;
 mod sql;
 mod stream;
 

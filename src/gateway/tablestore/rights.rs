@@ -11,7 +11,7 @@ use crate::Shared;
 use tideline_model::access::{Claim, Right, Rights};
 use tideline_model::{Error, ReturnContent, RowWrite, TransactionId};
 use tideline_table::{Table, Tables};
-use tideline_wire::tablestore::{Code, Failure, Request};
+use tideline_wire::tablestore::{Code, Failure, Request, SeriesRequest, SeriesRows};
 
 pub(super) const READ: Rights = Rights::NONE.with(Right::TablesRead);
 pub(super) const WRITE: Rights = Rights::NONE.with(Right::TablesWrite);
@@ -89,9 +89,26 @@ pub(super) async fn check(
         Request::CommitTransaction(id) | Request::AbortTransaction(id) => {
             inside(tables, claim, Some(*id))
         }
+        Request::Series(asked) => series(claim, asked),
         // A statement asks by itself, of each table that it names.
         Request::Sql(_) => Ok(()),
         Request::ListTable | Request::ListStream(None) | Request::ListSearchIndex(None) => Ok(()),
+    }
+}
+
+/// A table of time series is a table to rights too.
+fn series(claim: &Claim, asked: &SeriesRequest) -> Result<(), Failure> {
+    match asked {
+        SeriesRequest::Create(new) => allow(claim, &new.name, MANAGE),
+        SeriesRequest::Update(name, _) | SeriesRequest::Delete(name) => allow(claim, name, MANAGE),
+        SeriesRequest::Describe(name) => allow(claim, name, ANY),
+        SeriesRequest::Rows(name, _, rows) => match rows {
+            SeriesRows::Get(_) | SeriesRows::Query(_) => allow(claim, name, READ),
+            SeriesRows::Put(..) | SeriesRows::UpdateMetas(_) | SeriesRows::DeleteMetas(_) => {
+                allow(claim, name, WRITE)
+            }
+        },
+        SeriesRequest::List => Ok(()),
     }
 }
 

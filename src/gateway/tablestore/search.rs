@@ -44,8 +44,9 @@ pub(super) async fn list(
         Some(name) => vec![searched(tables, name).await?],
         None => tables.searched().await?,
     };
-    // Those of virtual tables are the server's own.
-    let tables = tables.iter().filter(|table| !table.is_virtual());
+    // Those of virtual tables and of time series are the server's own.
+    let is_own = |table: &&Arc<Table>| table.is_virtual() || table.series.is_some();
+    let tables = tables.iter().filter(|table| !is_own(table));
     let shown = tables.filter(|table| shows(caller, &table.name));
     let named = shown.flat_map(|table| {
         let indexes = table.search_indexes.iter();

@@ -14,6 +14,7 @@ use super::limits::{
     CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, INDEXES_MAX, KEY_COLUMNS_MAX, SEARCH_INDEXES_MAX,
 };
 use super::search::{InvalidSearch, SearchIndex};
+use super::series::SeriesPart;
 use super::{
     DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, Mapping, OptionsUpdate,
     Stream, StreamSpec, TableOptions,
@@ -85,6 +86,9 @@ pub struct Definition {
     /// Its mappings for SQL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mappings: Vec<Mapping>,
+    /// What it holds of a table of time series; such a table is not shown among tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesPart>,
     /// Its options.
     pub options: TableOptions,
     /// Its reserved throughput.

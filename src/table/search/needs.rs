@@ -20,7 +20,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    pub(super) fn changed(&self) {
+    pub(crate) fn changed(&self) {
         self.changed.notify_one();
     }
 

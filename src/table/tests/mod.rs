@@ -10,6 +10,7 @@ mod model;
 mod reclaim;
 mod row_size;
 mod serializable;
+mod series;
 mod stream;
 mod stream_speed;
 mod streams;

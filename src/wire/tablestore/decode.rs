@@ -20,6 +20,7 @@ use super::request::table::{defined_columns, missing, new_table, table_name, tab
 use super::request::transaction::{StartTransaction, the_transaction};
 use super::request::write::{Kind, Parts, WriteRow};
 use super::search::{CreateSearchIndex, NamedIndex, ScanIn, SearchIn, UpdateSearchIndex};
+use super::series::SeriesRequest;
 use super::sql::SqlQuery;
 use tideline_model::{DefinedColumn, NewTable, TableUpdate, TransactionId, check_column_name};
 
@@ -62,6 +63,8 @@ pub enum Request {
     ParallelScan(Box<ScanIn>),
     /// SQLQuery.
     Sql(SqlQuery),
+    /// An operation on time series.
+    Series(Box<SeriesRequest>),
     /// GetRow.
     GetRow(GetRow),
     /// PutRow, UpdateRow or DeleteRow.
@@ -145,6 +148,19 @@ impl Request {
                 Ok(Request::ListSearchIndex(named))
             }
             Operation::SQLQuery => SqlQuery::from_body(body).map(Request::Sql),
+            Operation::CreateTimeseriesTable
+            | Operation::ListTimeseriesTable
+            | Operation::DescribeTimeseriesTable
+            | Operation::UpdateTimeseriesTable
+            | Operation::DeleteTimeseriesTable
+            | Operation::PutTimeseriesData
+            | Operation::GetTimeseriesData
+            | Operation::QueryTimeseriesMeta
+            | Operation::UpdateTimeseriesMeta
+            | Operation::DeleteTimeseriesMeta => {
+                let request = SeriesRequest::decode(operation, body)?;
+                Ok(Request::Series(Box::new(request)))
+            }
             Operation::GetRow => {
                 GetRow::from_message(proto::GetRowRequest::decode(body)?).map(Request::GetRow)
             }
@@ -186,32 +202,34 @@ impl Request {
     }
 }
 
-/// Bounds what decoding may take: the body's size, and the number of its fields and of those of a batch's tables.
+/// Bounds what decoding may take: the body's size, and the number of its fields and of those inside of what may come
+/// often.
 fn check_body(operation: Operation, body: &[u8]) -> Result<(), Failure> {
     if body.len() > operation.body_bytes_max() {
         return Err(Failure::new(Code::RequestBodyTooLarge));
     }
-    let mut fields = 0;
-    let mut counted = |_, _: &[u8]| {
-        fields += 1;
-        if fields <= FIELDS_MAX {
-            Ok(())
-        } else {
-            Err(Failure::new(Code::ParameterInvalid))
-        }
+    let path: &[u32] = match operation {
+        // The tables.
+        Operation::BatchGetRow | Operation::BatchWriteRow => &[1],
+        // The names of series, which have tags.
+        Operation::GetTimeseriesData | Operation::DeleteTimeseriesMeta => &[2],
+        Operation::UpdateTimeseriesMeta => &[2, 1],
+        _ => &[],
     };
-    let batch = matches!(operation, Operation::BatchGetRow | Operation::BatchWriteRow);
-    walk(body, |number, content| {
-        counted(number, content)?;
-        if batch && number == BATCH_TABLES {
-            walk(content, &mut counted)?;
-        }
-        Ok(())
-    })
+    count_along(body, path, &mut FIELDS_MAX.clone())
 }
 
-/// The number of a batch's field for its tables.
-const BATCH_TABLES: u32 = 1;
+/// Counts the fields of a message, and of those in it along a path of numbers.
+fn count_along(message: &[u8], path: &[u32], left: &mut usize) -> Result<(), Failure> {
+    walk(message, |number, content| {
+        let less = left.checked_sub(1);
+        *left = less.ok_or_else(|| Failure::new(Code::ParameterInvalid))?;
+        match path.split_first() {
+            Some((first, rest)) if *first == number => count_along(content, rest, left),
+            _ => Ok(()),
+        }
+    })
+}
 
 /// The three messages are one: table, row, condition, what to return, transaction, under the same numbers.
 fn write_row(operation: Operation, body: Bytes) -> Result<WriteRow, Failure> {

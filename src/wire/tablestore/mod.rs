@@ -19,6 +19,7 @@ mod refusal;
 pub mod reply;
 mod request;
 mod search;
+mod series;
 pub mod signature;
 mod sql;
 mod units;
@@ -40,6 +41,7 @@ pub use search::{
     CreateSearchIndex, DescribedIndex, FoundPage, NamedIndex, ScanIn, ScannedPage, SearchIn,
     UpdateSearchIndex,
 };
+pub use series::{SeriesReply, SeriesRequest, SeriesRows};
 pub use sql::{SqlCells, SqlColumn, SqlConsumed, SqlQuery, SqlReply, SqlStatement};
 
 #[cfg(test)]

@@ -76,6 +76,26 @@ listed! {
         ParallelScan,
         /// Does a statement of SQL.
         SQLQuery,
+        /// Makes a table of time series.
+        CreateTimeseriesTable,
+        /// Lists the tables of time series.
+        ListTimeseriesTable,
+        /// Describes a table of time series.
+        DescribeTimeseriesTable,
+        /// Changes a table of time series.
+        UpdateTimeseriesTable,
+        /// Deletes a table of time series.
+        DeleteTimeseriesTable,
+        /// Writes points.
+        PutTimeseriesData,
+        /// Reads points of a series.
+        GetTimeseriesData,
+        /// Looks for series.
+        QueryTimeseriesMeta,
+        /// Changes what is said of series.
+        UpdateTimeseriesMeta,
+        /// Forgets series.
+        DeleteTimeseriesMeta,
     }
 }
 
@@ -102,6 +122,16 @@ impl Operation {
             Operation::ComputeSplits => "ComputeSplits",
             Operation::ParallelScan => "ParallelScan",
             Operation::SQLQuery => "SQLQuery",
+            Operation::CreateTimeseriesTable => "CreateTimeseriesTable",
+            Operation::ListTimeseriesTable => "ListTimeseriesTable",
+            Operation::DescribeTimeseriesTable => "DescribeTimeseriesTable",
+            Operation::UpdateTimeseriesTable => "UpdateTimeseriesTable",
+            Operation::DeleteTimeseriesTable => "DeleteTimeseriesTable",
+            Operation::PutTimeseriesData => "PutTimeseriesData",
+            Operation::GetTimeseriesData => "GetTimeseriesData",
+            Operation::QueryTimeseriesMeta => "QueryTimeseriesMeta",
+            Operation::UpdateTimeseriesMeta => "UpdateTimeseriesMeta",
+            Operation::DeleteTimeseriesMeta => "DeleteTimeseriesMeta",
             Operation::GetRow => "GetRow",
             Operation::PutRow => "PutRow",
             Operation::UpdateRow => "UpdateRow",
@@ -141,6 +171,11 @@ impl Operation {
                 | Operation::DeleteSearchIndex
                 | Operation::ComputeSplits
                 | Operation::SQLQuery
+                | Operation::CreateTimeseriesTable
+                | Operation::ListTimeseriesTable
+                | Operation::DescribeTimeseriesTable
+                | Operation::UpdateTimeseriesTable
+                | Operation::DeleteTimeseriesTable
                 | Operation::ListStream
                 | Operation::DescribeStream
                 | Operation::GetShardIterator
@@ -164,6 +199,8 @@ impl Operation {
                 | Operation::Search
                 | Operation::ParallelScan
                 | Operation::ExportTable
+                | Operation::GetTimeseriesData
+                | Operation::QueryTimeseriesMeta
         )
     }
 

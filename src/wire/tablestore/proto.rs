@@ -3226,3 +3226,279 @@ impl SqlStatementType {
         }
     }
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeseriesTableOptions {
+    /// Seconds; -1 = for ever.
+    #[prost(int32, optional, tag = "1")]
+    pub time_to_live: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeseriesMetaOptions {
+    #[prost(bool, optional, tag = "1")]
+    pub allow_update_attributes: ::core::option::Option<bool>,
+    /// Seconds; -1 = for ever.
+    #[prost(int32, optional, tag = "2")]
+    pub meta_time_to_live: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TimeseriesTableMeta {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub table_options: ::core::option::Option<TimeseriesTableOptions>,
+    #[prost(string, optional, tag = "3")]
+    pub status: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "4")]
+    pub meta_options: ::core::option::Option<TimeseriesMetaOptions>,
+    /// Columns that name a series; none = measurement, source and tags.
+    #[prost(string, repeated, tag = "5")]
+    pub timeseries_key_schema: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Fields that are part of a point's key.
+    #[prost(message, repeated, tag = "6")]
+    pub field_primary_key_schema: ::prost::alloc::vec::Vec<PrimaryKeySchema>,
+    #[prost(bool, optional, tag = "7")]
+    pub disable_hash_partition_key: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "8")]
+    pub disable_timeseries_meta_index: ::core::option::Option<bool>,
+}
+/// What it says is not looked at: there are none.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeseriesAnalyticalStore {
+    #[prost(string, optional, tag = "1")]
+    pub store_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LastpointIndexMeta {
+    #[prost(string, optional, tag = "1")]
+    pub index_table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTimeseriesTableRequest {
+    #[prost(message, optional, tag = "1")]
+    pub table_meta: ::core::option::Option<TimeseriesTableMeta>,
+    #[prost(message, repeated, tag = "3")]
+    pub analytical_stores: ::prost::alloc::vec::Vec<TimeseriesAnalyticalStore>,
+    #[prost(bool, optional, tag = "4")]
+    pub enable_analytical_store: ::core::option::Option<bool>,
+    #[prost(message, repeated, tag = "5")]
+    pub lastpoint_index_metas: ::prost::alloc::vec::Vec<LastpointIndexMeta>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTimeseriesTableRequest {
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTimeseriesTableResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub table_metas: ::prost::alloc::vec::Vec<TimeseriesTableMeta>,
+}
+/// DeleteTimeseriesTable and DescribeTimeseriesTable.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeseriesTableRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DescribeTimeseriesTableResponse {
+    #[prost(message, required, tag = "1")]
+    pub table_meta: TimeseriesTableMeta,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateTimeseriesTableRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub table_options: ::core::option::Option<TimeseriesTableOptions>,
+    #[prost(message, optional, tag = "3")]
+    pub meta_options: ::core::option::Option<TimeseriesMetaOptions>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeseriesTag {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TimeseriesKey {
+    #[prost(string, optional, tag = "1")]
+    pub measurement: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub source: ::core::option::Option<::prost::alloc::string::String>,
+    /// As older clients write the tags: `\["name=value"\]`.
+    #[prost(string, optional, tag = "3")]
+    pub tags: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "4")]
+    pub tag_list: ::prost::alloc::vec::Vec<TimeseriesTag>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TimeseriesMeta {
+    #[prost(message, optional, tag = "1")]
+    pub time_series_key: ::core::option::Option<TimeseriesKey>,
+    /// Written as tags are.
+    #[prost(string, optional, tag = "2")]
+    pub attributes: ::core::option::Option<::prost::alloc::string::String>,
+    /// Microseconds since 1970.
+    #[prost(int64, optional, tag = "3")]
+    pub update_time: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MetaQueryCondition {
+    /// 1 composite, 2 measurement, 3 source, 4 tag, 5 time of update, 6 attribute.
+    #[prost(int32, optional, tag = "1")]
+    pub r#type: ::core::option::Option<i32>,
+    /// A MetaQueryComposite, MetaQueryText or MetaQueryTime.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub proto_data: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MetaQueryComposite {
+    /// 1 and, 2 or, 3 not.
+    #[prost(int32, optional, tag = "1")]
+    pub op: ::core::option::Option<i32>,
+    #[prost(message, repeated, tag = "2")]
+    pub sub_conditions: ::prost::alloc::vec::Vec<MetaQueryCondition>,
+}
+/// A measurement or a source.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MetaQueryText {
+    /// 1 =, 2 >, 3 >=, 4 <, 5 <=, 6 begins with.
+    #[prost(int32, optional, tag = "1")]
+    pub op: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A tag or an attribute.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MetaQueryPair {
+    #[prost(int32, optional, tag = "1")]
+    pub op: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "3")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MetaQueryTime {
+    #[prost(int32, optional, tag = "1")]
+    pub op: ::core::option::Option<i32>,
+    #[prost(int64, optional, tag = "2")]
+    pub value: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueryTimeseriesMetaRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub condition: ::core::option::Option<MetaQueryCondition>,
+    #[prost(bool, optional, tag = "3")]
+    pub get_total_hit: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub token: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int32, optional, tag = "5")]
+    pub limit: ::core::option::Option<i32>,
+    /// 1 and more: the client knows tables with columns of their own.
+    #[prost(int64, optional, tag = "6")]
+    pub supported_table_version: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QueryTimeseriesMetaResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub timeseries_metas: ::prost::alloc::vec::Vec<TimeseriesMeta>,
+    #[prost(int64, optional, tag = "2")]
+    pub total_hit: ::core::option::Option<i64>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub next_token: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeseriesRows {
+    /// 0 FlatBuffers, 1 PlainBuffer.
+    #[prost(int32, optional, tag = "1")]
+    pub r#type: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub rows_data: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int32, optional, tag = "3")]
+    pub flatbuffer_crc32c: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutTimeseriesDataRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub rows_data: ::core::option::Option<TimeseriesRows>,
+    /// 1: series are not noted.
+    #[prost(int32, optional, tag = "3")]
+    pub meta_update_mode: ::core::option::Option<i32>,
+    #[prost(int64, optional, tag = "4")]
+    pub supported_table_version: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FailedRowInfo {
+    #[prost(int32, required, tag = "1")]
+    pub row_index: i32,
+    #[prost(string, optional, tag = "2")]
+    pub error_code: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "3")]
+    pub error_message: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// PutTimeseriesData, UpdateTimeseriesMeta, DeleteTimeseriesMeta.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FailedRowsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub failed_rows: ::prost::alloc::vec::Vec<FailedRowInfo>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeseriesFieldsToGet {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// 1 long, 2 boolean, 3 double, 4 string, 5 binary.
+    #[prost(int32, optional, tag = "2")]
+    pub r#type: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTimeseriesDataRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub time_series_key: ::core::option::Option<TimeseriesKey>,
+    #[prost(int64, optional, tag = "3")]
+    pub begin_time: ::core::option::Option<i64>,
+    #[prost(int64, optional, tag = "4")]
+    pub end_time: ::core::option::Option<i64>,
+    #[prost(int64, optional, tag = "5")]
+    pub specific_time: ::core::option::Option<i64>,
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub token: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(int32, optional, tag = "7")]
+    pub limit: ::core::option::Option<i32>,
+    #[prost(bool, optional, tag = "8")]
+    pub backward: ::core::option::Option<bool>,
+    #[prost(message, repeated, tag = "9")]
+    pub fields_to_get: ::prost::alloc::vec::Vec<TimeseriesFieldsToGet>,
+    #[prost(int64, optional, tag = "10")]
+    pub supported_table_version: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTimeseriesDataResponse {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub rows_data: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub next_token: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateTimeseriesMetaRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "2")]
+    pub timeseries_meta: ::prost::alloc::vec::Vec<TimeseriesMeta>,
+    #[prost(int64, optional, tag = "3")]
+    pub supported_table_version: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteTimeseriesMetaRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "2")]
+    pub timeseries_key: ::prost::alloc::vec::Vec<TimeseriesKey>,
+    #[prost(int64, optional, tag = "3")]
+    pub supported_table_version: ::core::option::Option<i64>,
+}

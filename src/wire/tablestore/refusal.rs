@@ -73,6 +73,7 @@ impl From<Error> for Failure {
             ),
             Error::TransactionNotFound => Failure::new(Code::SessionNotExist),
             Error::Search(why) => why.into(),
+            Error::Series(why) => Failure::invalid(super::series::text(why)),
             Error::Busy => Failure::new(Code::ServerBusy),
             Error::ShuttingDown => Failure::with(Code::ServerBusy, "The server is shutting down."),
             Error::StorageFull => Failure::with(Code::ServerUnavailable, "The disk is full."),

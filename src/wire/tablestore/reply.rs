@@ -12,13 +12,13 @@ use super::proto;
 use super::request::index::index_message;
 use super::request::stream;
 use super::request::stream::{RecordsReply, StreamReply};
+use super::request::table::key_message;
 use super::search;
 use super::search::{DescribedIndex, FoundPage, NamedIndex, ScannedPage};
+use super::series::SeriesReply;
 use super::sql::SqlReply;
 use super::units::{consumed, small, unit};
-use tideline_model::{
-    ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
-};
+use tideline_model::{ColumnType, Consumed, Definition, TableOptions, TransactionId};
 
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ pub enum Reply {
     Scanned(ScannedPage),
     /// SQLQuery.
     Sql(SqlReply),
+    /// An operation on time series.
+    Series(SeriesReply),
     /// ExportTable.
     Exported(proto::ExportTableResponse),
 }
@@ -149,6 +151,7 @@ impl Reply {
             Reply::Splits(session) => search::splits(session).encode_to_vec(),
             Reply::Scanned(page) => search::scanned(page).encode_to_vec(),
             Reply::Sql(reply) => reply.message().encode_to_vec(),
+            Reply::Series(reply) => reply.encode(),
             Reply::Exported(page) => page.encode_to_vec(),
             Reply::Aborted(id) => proto::AbortTransactionResponse {
                 transaction_id: id.to_string(),
@@ -228,20 +231,6 @@ fn description(table: &Definition) -> proto::DescribeTableResponse {
         shard_splits: Vec::new(),
         index_metas: table.indexes.iter().map(index_message).collect(),
         creation_time: Some(table.created_us.cast_signed()),
-    }
-}
-
-fn key_message(column: &KeyColumn) -> proto::PrimaryKeySchema {
-    let kind = match column.kind {
-        KeyType::Integer => proto::PrimaryKeyType::Integer,
-        KeyType::String => proto::PrimaryKeyType::String,
-        KeyType::Binary => proto::PrimaryKeyType::Binary,
-    };
-    let numbered = column.auto_increment;
-    proto::PrimaryKeySchema {
-        name: Some(column.name.clone()),
-        r#type: Some(kind.into()),
-        option: numbered.then_some(proto::PrimaryKeyOption::AutoIncrement.into()),
     }
 }
 

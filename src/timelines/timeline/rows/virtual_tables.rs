@@ -134,6 +134,7 @@ fn table(
         indexes: Vec::new(),
         search_indexes: Vec::new(),
         mappings: Vec::new(),
+        series: None,
         options: TableOptions::default(),
         reserved: Throughput::default(),
         created_us: 0,

@@ -71,7 +71,10 @@ pub(in super::super) fn take_key(
     Ok((key.collect::<Result<_, _>>()?, row.attributes))
 }
 
-fn key_column(cell: Cell, used: KeyUse) -> Result<(String, KeyValue), Failure> {
+pub(in super::super) fn key_column(
+    cell: Cell,
+    used: KeyUse,
+) -> Result<(String, KeyValue), Failure> {
     let Cell {
         name,
         value,

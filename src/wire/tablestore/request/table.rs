@@ -98,7 +98,22 @@ pub(in super::super) fn table_name(name: Option<String>) -> Result<String, Failu
     Ok(name)
 }
 
-fn key_column(column: proto::PrimaryKeySchema) -> Result<KeyColumn, Failure> {
+/// A key's column, for clients.
+pub(in super::super) fn key_message(column: &KeyColumn) -> proto::PrimaryKeySchema {
+    let kind = match column.kind {
+        KeyType::Integer => proto::PrimaryKeyType::Integer,
+        KeyType::String => proto::PrimaryKeyType::String,
+        KeyType::Binary => proto::PrimaryKeyType::Binary,
+    };
+    let numbered = column.auto_increment;
+    proto::PrimaryKeySchema {
+        name: Some(column.name.clone()),
+        r#type: Some(kind.into()),
+        option: numbered.then_some(proto::PrimaryKeyOption::AutoIncrement.into()),
+    }
+}
+
+pub(in super::super) fn key_column(column: proto::PrimaryKeySchema) -> Result<KeyColumn, Failure> {
     let name = column.name.ok_or_else(missing)?;
     check_column_name(&name)?;
     let code = column.r#type.ok_or_else(missing)?;

@@ -7,4 +7,5 @@ mod operation;
 mod plainbuffer;
 mod reply;
 mod search;
+mod series;
 mod signature;

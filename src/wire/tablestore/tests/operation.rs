@@ -15,7 +15,7 @@ use tideline_model::{
 };
 
 /// The request of the SDK under a label.
-fn sdk(label: &str) -> Request {
+pub(super) fn sdk(label: &str) -> Request {
     let lines = include_str!("sdk_requests.txt").lines();
     let mut lines = lines.map(|line| line.split(' ').collect::<Vec<_>>());
     let line = lines.find(|parts| parts[0] == label).unwrap();
@@ -70,8 +70,11 @@ fn paths_name_operations() {
         let path = format!("/{}", operation.name());
         assert_eq!(Operation::of_path(&path), Ok(*operation));
     }
-    let failure = Operation::of_path("/PutTimeseriesData").unwrap_err();
-    assert_eq!(failure.message, "Unsupported operation: PutTimeseriesData.");
+    let failure = Operation::of_path("/ScanTimeseriesData").unwrap_err();
+    assert_eq!(
+        failure.message,
+        "Unsupported operation: ScanTimeseriesData."
+    );
 }
 
 #[test]

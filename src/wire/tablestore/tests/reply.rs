@@ -105,6 +105,7 @@ fn a_table_is_told_whole() {
         indexes: Vec::new(),
         search_indexes: Vec::new(),
         mappings: Vec::new(),
+        series: None,
         options: TableOptions {
             max_versions: 3,
             ..TableOptions::default()
