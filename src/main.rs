@@ -26,9 +26,10 @@ use tideline::commands::talk::talk;
 use tideline::commands::verify::{accept, verified};
 use tideline::config::{self, Config, ConfigError, Flags};
 use tideline::logging::{self, Failure, Logged};
-use tideline::server::Served;
+use tideline::server::{Served, StartError};
 use tideline::supervisor::Supervisor;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// Messages are allocated on one thread and freed on another all the time; the system's allocator is slow at that.
 #[global_allocator]
@@ -225,14 +226,29 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
         let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
         let mut hangup = signal(SignalKind::hangup())?;
         let supervisor = Arc::new(Supervisor::of(|name| std::env::var(name).ok()));
-        let mut server = Served::start(config).await?;
+        // A node of a cluster hears it also while it waits for others.
+        let ends = CancellationToken::new();
+        let told = ends.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            told.cancel();
+        });
+        let mut server = match Served::start(config, &ends).await {
+            Err(StartError::Ended) => return Ok(()),
+            started => started?,
+        };
         supervisor.ready();
         loop {
             tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
+                () = ends.cancelled() => break,
                 _ = hangup.recv() => reload(&server, flags, config),
-                () = server.changes() => server.change().await?,
+                () = server.changes() => match server.change().await {
+                    Err(StartError::Ended) => break,
+                    changed => changed?,
+                },
             }
         }
         supervisor.stopping();

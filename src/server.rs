@@ -88,6 +88,8 @@ pub enum StartError {
     Setting(String),
     /// Credentials can't be judged as it is configured.
     Auth(String),
+    /// The process was told to end meanwhile.
+    Ended,
 }
 
 impl fmt::Display for StartError {
@@ -106,6 +108,7 @@ impl fmt::Display for StartError {
             }
             StartError::Store(error) => write!(out, "{error}"),
             StartError::Setting(why) => write!(out, "{why}"),
+            StartError::Ended => write!(out, "told to end before it has started"),
             StartError::Auth(why) => write!(out, "[auth]: {why}"),
             StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
         }

@@ -51,7 +51,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/cluster/rebuild", &[]),
     ("src/cluster/settle", &["frame", "halt", "lease", "plant"]),
     ("src/cluster/trim", &["lease", "plant"]),
-    ("src/cluster/watch", &["lease", "place"]),
+    ("src/cluster/watch", &["lease", "place", "plant"]),
     ("src/cluster/whole", &["frame"]),
     ("src/jetstream/api", &[]),
     ("src/jetstream/beat", &[]),

@@ -48,6 +48,14 @@ pub(crate) enum Plant {
     WokenFree,
     /// Frames go from the stream although not all images have them.
     TrimsUncovered,
+    /// A node that does not hear itself guesses as others do.
+    DeafGuess,
+    /// An owner that waits for the stream is followed by a node that does not know whether the stream answers.
+    StalledIsGone,
+    /// A claim is sent again although the owner is heard again.
+    ClaimGoesOn,
+    /// All standbys claim at once, whatever their rank.
+    NoRank,
 }
 
 #[cfg(test)]

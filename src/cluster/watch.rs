@@ -1,8 +1,10 @@
 //! Which nodes are heard, and when a standby claims by itself.
 //!
 //! Owns: the beats of all nodes, ranks, the guess that an owner is gone. Promises: a wrong guess costs a pause and
-//! nothing else, because the log decides a claim; standbys do not claim all at once. Must not: decide whether a write
-//! counts.
+//! nothing else, because the log decides a claim; standbys do not claim all at once; who does not hear itself, or only
+//! begins to, guesses nothing. Must not: decide whether a write counts.
+//!
+//! Beats go through the servers, also a node's own: while that comes back, the silence of others means something.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +12,9 @@ use tideline_base::ids::{HistoryId, Position};
 
 use crate::lease::SteadyMs;
 use crate::place::Place;
+use crate::plant::{Plant, is_planted};
 
-/// What a node says of itself every 200 ms, over NATS and over the links between nodes.
+/// What a node says of itself every 200 ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
     /// The log that it speaks of.
@@ -20,6 +23,8 @@ pub struct Beat {
     pub began: Position,
     /// Its name.
     pub node: String,
+    /// The random number of its process.
+    pub boot: u64,
     /// The highest term that it has seen.
     pub term: u64,
     /// It owns this term.
@@ -30,6 +35,10 @@ pub struct Beat {
     pub covered: Position,
     /// For how long the stream has not answered it, in ms; 0 if nothing waits.
     pub stalled_ms: u64,
+    /// How long ago it heard the owner of its term itself, in ms.
+    pub owner_silent_ms: Option<u64>,
+    /// It could own the log at once.
+    pub can_own: bool,
     /// Its time of day, ms since 1970.
     pub wall_ms: u64,
 }
@@ -38,12 +47,20 @@ pub struct Beat {
 pub(crate) const BEAT_MS: u64 = 200;
 /// Standbys claim so far apart, by rank.
 const RANK_MS: u64 = 300;
-/// A standby may follow an owner that the stream has not answered for so long.
+/// An owner whose process refuses connections is followed after this silence.
+const REFUSED_MS: u64 = 400;
+/// A standby may follow an owner that the stream has not answered for so long …
 const STALLED_MS: u64 = 1_000;
+/// … while it answers the standby for as long, with no longer pause than this.
+const PASSES_MS: u64 = 1_000;
+/// A node that has not heard itself for so long is cut off.
+const DEAF_MS: u64 = 500;
 /// A node claims nothing if its time of day is further than this from the others' median.
 const OFF_MS: u64 = 2_000;
 /// That median is of nodes that were heard within this time.
-const PRESENT_MS: u64 = 10_000;
+const KNOWN_MS: u64 = 10_000;
+/// A standby that was heard within this time has its turn before those of higher rank.
+const PRESENT_MS: u64 = 1_000;
 /// More names are not kept; no cluster has as many.
 const MEMBERS_MAX: usize = 64;
 
@@ -51,38 +68,74 @@ const MEMBERS_MAX: usize = 64;
 #[derive(Clone, Copy, Debug)]
 struct Member {
     heard: SteadyMs,
+    can_own: bool,
     /// By how much its time of day is ahead of this node's.
     off_ms: i64,
+}
+
+/// Something that comes again and again: since when, and when it came last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run(Option<(SteadyMs, SteadyMs)>);
+
+impl Run {
+    /// It came. After a longer pause than `gap_ms` it begins anew.
+    fn came(&mut self, now: SteadyMs, gap_ms: u64) {
+        let since = self.since(now, gap_ms).unwrap_or(now);
+        self.0 = Some((since, now));
+    }
+
+    /// Since when it comes; `None` if the last time is too long ago.
+    fn since(&self, now: SteadyMs, gap_ms: u64) -> Option<SteadyMs> {
+        let (since, _) = self.0.filter(|(_, last)| now.since(*last) < gap_ms)?;
+        Some(since)
+    }
+
+    /// From the first time to the last, in ms; 0 if that is too long ago.
+    fn lasts_ms(&self, now: SteadyMs, gap_ms: u64) -> u64 {
+        let fresh = self.0.filter(|(_, last)| now.since(*last) < gap_ms);
+        fresh.map_or(0, |(since, last)| last.since(since))
+    }
 }
 
 /// What a node has heard of others.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     me: String,
+    boot: u64,
     silence_ms: u64,
     members: BTreeMap<String, Member>,
-    /// When the owner was last heard, or the owner changed.
+    /// When this node heard the owner last, or the owner changed.
     owner_heard: SteadyMs,
+    /// The same by what other nodes say.
+    owner_told: SteadyMs,
+    /// This process has heard an owner, and not only begun to listen.
+    has_heard: bool,
     /// The owner's process refuses connections.
     is_refused: bool,
     /// The owner says that the stream does not answer it.
     is_stalled: bool,
-    /// When the stream last answered this node.
-    passed: Option<SteadyMs>,
+    /// The stream answers this node; since the owner is stalled, if it is.
+    passes: Run,
+    /// This node hears itself.
+    echoes: Run,
     /// The highest position that other nodes said to be in the stream.
     stored: Position,
 }
 
 impl Watch {
-    pub(crate) fn new(me: String, silence_ms: u32, now: SteadyMs) -> Watch {
+    pub(crate) fn new(me: String, boot: u64, silence_ms: u32, now: SteadyMs) -> Watch {
         Watch {
             me,
+            boot,
             silence_ms: silence_ms.into(),
             members: BTreeMap::new(),
             owner_heard: now,
+            owner_told: now,
+            has_heard: false,
             is_refused: false,
             is_stalled: false,
-            passed: None,
+            passes: Run::default(),
+            echoes: Run::default(),
             stored: Position::ZERO,
         }
     }
@@ -91,28 +144,49 @@ impl Watch {
         self.stored
     }
 
+    /// Whether it is this process that said so. Another one by this node's name is another node.
+    pub(crate) fn is_me(&self, beat: &Beat) -> bool {
+        beat.node == self.me && beat.boot == self.boot
+    }
+
     pub(crate) fn heard(&mut self, beat: &Beat, place: &Place, now: SteadyMs, wall_ms: u64) {
+        if self.is_me(beat) {
+            return self.echoes.came(now, DEAF_MS);
+        }
         self.stored = self.stored.max(beat.stored);
         if self.members.contains_key(&beat.node) || self.members.len() < MEMBERS_MAX {
-            let off_ms = beat.wall_ms.cast_signed() - wall_ms.cast_signed();
-            let member = Member { heard: now, off_ms };
+            let member = Member {
+                heard: now,
+                can_own: beat.can_own,
+                off_ms: beat.wall_ms.cast_signed() - wall_ms.cast_signed(),
+            };
             self.members.insert(beat.node.clone(), member);
         }
         if beat.is_owner && beat.term >= place.term {
-            self.owner_heard = now;
+            (self.owner_heard, self.has_heard) = (now, true);
             self.is_refused = false;
-            self.is_stalled = beat.stalled_ms >= STALLED_MS;
+            let was_stalled =
+                std::mem::replace(&mut self.is_stalled, beat.stalled_ms >= STALLED_MS);
+            if self.is_stalled && !was_stalled {
+                // What the stream answered before proves nothing.
+                self.passes = Run::default();
+            }
+        } else if let Some(silent_ms) = beat.owner_silent_ms
+            && beat.term >= place.term
+        {
+            let told = SteadyMs(now.0.saturating_sub(silent_ms));
+            self.owner_told = self.owner_told.max(told);
         }
     }
 
     /// An owner began or ended: the time of its silence counts anew.
     pub(crate) fn changed(&mut self, now: SteadyMs) {
-        self.owner_heard = now;
+        (self.owner_heard, self.has_heard) = (now, true);
         self.is_refused = false;
         self.is_stalled = false;
     }
 
-    /// The link to this node broke, and a new one is refused: its process is gone.
+    /// A connection to this node is refused: its process is gone.
     pub(crate) fn refused(&mut self, node: &str, place: &Place) {
         let owner = place.owner.as_ref();
         self.is_refused |= owner.is_some_and(|owner| owner.node == node);
@@ -120,7 +194,7 @@ impl Watch {
 
     /// The stream answered this node.
     pub(crate) fn passed(&mut self, now: SteadyMs) {
-        self.passed = Some(now);
+        self.passes.came(now, PASSES_MS);
     }
 
     /// Whether the owner says that the stream does not answer it.
@@ -128,32 +202,79 @@ impl Watch {
         self.is_stalled
     }
 
-    /// Whether a standby is to claim by itself.
-    pub(crate) fn is_due(&self, place: &Place, now: SteadyMs) -> bool {
-        let owner = place.owner.as_ref().map(|owner| owner.node.as_str());
-        let standbys = self.members.keys().map(String::as_str);
-        let before = standbys.filter(|node| *node < self.me.as_str() && Some(*node) != owner);
-        let apart_ms = RANK_MS * before.count() as u64;
-        let passes = |passed: SteadyMs| now.since(passed) < STALLED_MS;
-        // An earlier process of this node owns the log, and is gone.
-        let is_own = owner == Some(self.me.as_str());
-        self.is_refused
-            || is_own
-            || self.is_stalled && self.passed.is_some_and(passes)
-            || now.since(self.owner_heard) >= self.silence_ms + apart_ms
+    /// How long ago this node heard the owner itself, in ms.
+    pub(crate) fn owner_silent_ms(&self, now: SteadyMs) -> Option<u64> {
+        self.has_heard.then(|| now.since(self.owner_heard))
     }
 
-    /// Whether this node's time of day is too far from the others' to claim: frames have times.
-    pub(crate) fn is_off(&self, now: SteadyMs) -> bool {
-        let present = self.members.iter();
-        let present = present
-            .filter(|(node, member)| **node != self.me && now.since(member.heard) < PRESENT_MS);
+    /// For how long nobody has heard the owner, as far as this node can tell: while it has heard itself. `None` = it is
+    /// cut off.
+    pub(crate) fn silent_ms(&self, now: SteadyMs) -> Option<u64> {
+        let hears = match is_planted(Plant::DeafGuess) {
+            true => SteadyMs(0),
+            false => self.echoes.since(now, DEAF_MS)?,
+        };
+        let heard = self.owner_heard.max(self.owner_told).max(hears);
+        Some(now.since(heard))
+    }
+
+    fn present(&self, now: SteadyMs, within_ms: u64) -> impl Iterator<Item = (&str, &Member)> {
+        let is_present = move |member: &Member| now.since(member.heard) < within_ms;
+        let others = self.members.iter();
+        let others = others.filter(move |(node, member)| **node != self.me && is_present(member));
+        others.map(|(node, member)| (node.as_str(), member))
+    }
+
+    /// How many other standbys have their turn before this node.
+    pub(crate) fn rank(&self, place: &Place, now: SteadyMs) -> u64 {
+        let owner = place.owner.as_ref().map(|owner| owner.node.as_str());
+        let others = self.present(now, PRESENT_MS);
+        let before =
+            others.filter(|(node, of)| of.can_own && *node < &*self.me && Some(*node) != owner);
+        before.count() as u64
+    }
+
+    /// The standby that an owner hands over to, unless a person names one.
+    pub(crate) fn successor(&self, now: SteadyMs) -> Option<&str> {
+        let mut others = self.present(now, PRESENT_MS);
+        let found = others.find(|(_, member)| member.can_own);
+        found.map(|(node, _)| node)
+    }
+
+    /// Whether a standby is to claim by itself.
+    pub(crate) fn is_due(&self, place: &Place, now: SteadyMs) -> bool {
+        let turn_ms = match is_planted(Plant::NoRank) {
+            true => 0,
+            false => RANK_MS * self.rank(place, now),
+        };
+        let silence_ms = match self.is_refused {
+            true => REFUSED_MS,
+            false => self.silence_ms,
+        };
+        let is_silent = self
+            .silent_ms(now)
+            .is_some_and(|silent| silent >= silence_ms + turn_ms);
+        // What arrives late was answered before.
+        let passes = self.passes.lasts_ms(now, PASSES_MS) >= PASSES_MS + turn_ms;
+        let passes = passes || is_planted(Plant::StalledIsGone);
+        is_silent || self.is_stalled && passes
+    }
+
+    /// Whether the owner is well, as far as this node can tell: a claim that is on its way need not go again.
+    pub(crate) fn is_well(&self, now: SteadyMs) -> bool {
+        let is_heard = self.silent_ms(now).is_none_or(|silent| silent < REFUSED_MS);
+        is_heard && !self.is_stalled
+    }
+
+    /// By how many ms this node's time of day is off the others', if that is too far to claim: frames have times.
+    pub(crate) fn off_ms(&self, now: SteadyMs) -> Option<u64> {
+        let present = self.present(now, KNOWN_MS);
         let mut off: Vec<i64> = present.map(|(_, member)| member.off_ms).collect();
         off.push(0);
         off.sort_unstable();
         // Both middle ones of an even number: two clocks alone do not show which of them is wrong.
-        let middle = [off[(off.len() - 1) / 2], off[off.len() / 2]];
-        middle.iter().all(|off_ms| off_ms.unsigned_abs() > OFF_MS)
+        let middle = [off[(off.len() - 1) / 2], off[off.len() / 2]].map(i64::unsigned_abs);
+        middle.into_iter().min().filter(|off_ms| *off_ms > OFF_MS)
     }
 }
 
@@ -177,56 +298,158 @@ mod tests {
             log: HistoryId([7; 16]),
             began: Position::ZERO,
             node: node.to_owned(),
+            boot: 1,
             term: 1,
             is_owner: node == "a",
             stored: Position(5),
             covered: Position::ZERO,
             stalled_ms: 0,
+            owner_silent_ms: None,
+            can_own: true,
             wall_ms,
         }
     }
 
-    #[test]
-    fn standbys_guess_one_after_the_other() {
-        let mut watch = Watch::new("c".to_owned(), 800, SteadyMs(0));
-        for node in ["a", "b", "c"] {
-            watch.heard(&beat(node, 0), &place(), SteadyMs(1_000), 0);
+    /// The watch of a node, which hears itself from 1,000 on, and all nodes then.
+    struct Bed(Watch);
+
+    impl Bed {
+        fn of(node: &str) -> Bed {
+            let mut bed = Bed(Watch::new(node.to_owned(), 1, 800, SteadyMs(0)));
+            bed.hears(&["a", "b", "c"], 1_000);
+            bed
         }
-        assert_eq!(watch.stored(), Position(5));
-        assert!(!watch.is_due(&place(), SteadyMs(2_099)));
-        assert!(watch.is_due(&place(), SteadyMs(2_100)));
-        watch.changed(SteadyMs(2_100));
-        assert!(!watch.is_due(&place(), SteadyMs(2_200)));
-        watch.refused("b", &place());
-        assert!(!watch.is_due(&place(), SteadyMs(2_200)));
-        watch.refused("a", &place());
-        assert!(watch.is_due(&place(), SteadyMs(2_200)));
+
+        fn hears(&mut self, nodes: &[&str], at: u64) {
+            for node in nodes {
+                self.0.heard(&beat(node, 0), &place(), SteadyMs(at), 0);
+            }
+        }
+
+        fn is_due(&self, at: u64) -> bool {
+            self.0.is_due(&place(), SteadyMs(at))
+        }
+
+        /// When it is due, if it goes on to hear these nodes every 200 ms.
+        fn due(&mut self, nodes: &[&str]) -> Option<u64> {
+            (1_010..9_000).step_by(10).find(|at| {
+                if at % 200 == 0 {
+                    self.hears(nodes, *at);
+                }
+                self.is_due(*at)
+            })
+        }
+    }
+
+    #[test]
+    fn standbys_guess_one_after_the_other_and_only_while_they_hear_themselves() {
+        assert_eq!(Bed::of("b").due(&["b", "c"]), Some(1_800));
+        assert_eq!(Bed::of("c").due(&["b", "c"]), Some(2_100));
+        // Who is not there, or could not own the log, has no turn.
+        assert_eq!(Bed::of("c").due(&["c"]), Some(2_000));
+        let mut bed = Bed::of("c");
+        let unable = Beat {
+            can_own: false,
+            ..beat("b", 0)
+        };
+        bed.0.heard(&unable, &place(), SteadyMs(1_000), 0);
+        assert_eq!(bed.due(&["c"]), Some(1_800));
+        assert_eq!(Bed::of("b").due(&[]), None, "it is cut off");
+        assert_eq!(Bed::of("b").due(&["a", "b"]), None);
+        // What was missed while it was cut off is no silence.
+        let mut bed = Bed::of("b");
+        bed.hears(&["b"], 5_000);
+        assert!(!bed.is_due(5_010));
+        // Another process by this node's name is another node.
+        let mut bed = Bed::of("b");
+        let twin = Beat {
+            boot: 2,
+            is_owner: true,
+            ..beat("b", 0)
+        };
+        bed.hears(&["b"], 1_400);
+        bed.0.heard(&twin, &place(), SteadyMs(1_700), 0);
+        bed.hears(&["b"], 1_800);
+        assert!(!bed.is_due(1_810));
+    }
+
+    #[test]
+    fn what_others_hear_of_the_owner_counts() {
+        let mut bed = Bed::of("b");
+        for at in (1_200..5_000).step_by(200) {
+            bed.hears(&["b"], at);
+            let hears = Beat {
+                owner_silent_ms: Some(150),
+                ..beat("c", 0)
+            };
+            bed.0.heard(&hears, &place(), SteadyMs(at), 0);
+            assert!(!bed.is_due(at + 150));
+        }
+    }
+
+    #[test]
+    fn a_refused_connection_shortens_the_silence() {
+        let mut bed = Bed::of("b");
+        bed.0.refused("c", &place());
+        bed.hears(&["b"], 1_400);
+        assert!(!bed.is_due(1_400));
+        bed.0.refused("a", &place());
+        assert!(!bed.is_due(1_399) && bed.is_due(1_400));
+        bed.0.changed(SteadyMs(1_400));
+        assert!(!bed.is_due(1_400));
     }
 
     #[test]
     fn an_owner_that_cannot_write_is_followed_by_one_that_can() {
-        let mut watch = Watch::new("b".to_owned(), 800, SteadyMs(0));
-        let stalled_ms = 1_000;
         let stalled = Beat {
-            stalled_ms,
+            stalled_ms: 1_000,
             ..beat("a", 0)
         };
-        watch.heard(&stalled, &place(), SteadyMs(5_000), 0);
-        assert!(!watch.is_due(&place(), SteadyMs(5_001)));
-        watch.passed(SteadyMs(5_000));
-        assert!(watch.is_due(&place(), SteadyMs(5_001)));
-        watch.heard(&beat("a", 0), &place(), SteadyMs(5_002), 0);
-        assert!(!watch.is_due(&place(), SteadyMs(5_003)));
+        let due = |passes: &dyn Fn(u64) -> bool| {
+            let mut bed = Bed::of("b");
+            (1_100..9_000).step_by(100).find(|at| {
+                bed.hears(&["b", "c"], *at);
+                bed.0.heard(&stalled, &place(), SteadyMs(*at), 0);
+                if passes(*at) {
+                    bed.0.passed(SteadyMs(*at));
+                }
+                bed.is_due(*at)
+            })
+        };
+        assert_eq!(due(&|_| false), None, "nobody is answered");
+        assert_eq!(due(&|at| at % 500 == 0), Some(2_500));
+        // A new leader has just been elected: the owner is answered soon, too.
+        assert_eq!(due(&|at| at >= 5_000), Some(6_000));
+        let mut bed = Bed::of("b");
+        bed.0.heard(&stalled, &place(), SteadyMs(1_000), 0);
+        assert!(bed.0.is_stalled() && !bed.0.is_well(SteadyMs(1_000)));
+        bed.hears(&["a"], 1_100);
+        assert!(!bed.0.is_stalled() && bed.0.is_well(SteadyMs(1_100)));
+    }
+
+    #[test]
+    fn an_owner_hands_over_to_who_can_own() {
+        let mut watch = Watch::new("a".to_owned(), 1, 800, SteadyMs(0));
+        assert_eq!(watch.successor(SteadyMs(0)), None);
+        let unable = Beat {
+            can_own: false,
+            ..beat("b", 0)
+        };
+        for said in [&unable, &beat("c", 0)] {
+            watch.heard(said, &place(), SteadyMs(0), 0);
+        }
+        assert_eq!(watch.successor(SteadyMs(999)), Some("c"));
+        assert_eq!(watch.successor(SteadyMs(1_000)), None);
     }
 
     #[test]
     fn the_clock_that_is_off_is_ours_only_if_most_say_so() {
-        let mut watch = Watch::new("c".to_owned(), 800, SteadyMs(0));
+        let mut watch = Watch::new("c".to_owned(), 1, 800, SteadyMs(0));
         watch.heard(&beat("a", 9_000), &place(), SteadyMs(1), 1_000);
-        assert!(!watch.is_off(SteadyMs(1)), "one against one");
+        assert_eq!(watch.off_ms(SteadyMs(1)), None, "one against one");
         watch.heard(&beat("b", 9_000), &place(), SteadyMs(1), 1_000);
-        assert!(watch.is_off(SteadyMs(1)));
+        assert_eq!(watch.off_ms(SteadyMs(1)), Some(8_000));
         watch.heard(&beat("b", 1_500), &place(), SteadyMs(1), 1_000);
-        assert!(!watch.is_off(SteadyMs(1)));
+        assert_eq!(watch.off_ms(SteadyMs(1)), None);
     }
 }

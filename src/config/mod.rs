@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 pub use auth::AuthKey;
 pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
-pub use cluster::{ClusterKey, login};
+pub use cluster::{ClusterKey, TakeOver, login};
 pub use entrance::TlsKey;
 pub use key::address;
 pub use load::{ConfigFile, Flags, environment, load};

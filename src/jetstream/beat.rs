@@ -14,12 +14,18 @@ struct Said {
     log: String,
     began: u64,
     node: String,
+    #[serde(default)]
+    boot: u64,
     term: u64,
     is_owner: bool,
     stored: u64,
     #[serde(default)]
     covered: u64,
     stalled_ms: u64,
+    #[serde(default)]
+    owner_silent_ms: Option<u64>,
+    #[serde(default)]
+    can_own: bool,
     wall_ms: u64,
 }
 
@@ -28,11 +34,14 @@ pub(crate) fn encode(beat: &Beat) -> Vec<u8> {
         log: beat.log.to_string(),
         began: beat.began.0,
         node: beat.node.clone(),
+        boot: beat.boot,
         term: beat.term,
         is_owner: beat.is_owner,
         stored: beat.stored.0,
         covered: beat.covered.0,
         stalled_ms: beat.stalled_ms,
+        owner_silent_ms: beat.owner_silent_ms,
+        can_own: beat.can_own,
         wall_ms: beat.wall_ms,
     };
     serde_json::to_vec(&said).unwrap_or_default()
@@ -45,11 +54,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Beat> {
         log: HistoryId::parse(&said.log)?,
         began: Position(said.began),
         node: said.node,
+        boot: said.boot,
         term: said.term,
         is_owner: said.is_owner,
         stored: Position(said.stored),
         covered: Position(said.covered),
         stalled_ms: said.stalled_ms,
+        owner_silent_ms: said.owner_silent_ms,
+        can_own: said.can_own,
         wall_ms: said.wall_ms,
     })
 }
@@ -64,11 +76,14 @@ mod tests {
             log: HistoryId([3; 16]),
             began: Position(1),
             node: "n1".to_owned(),
+            boot: u64::MAX,
             term: 4,
             is_owner: true,
             stored: Position(99),
             covered: Position(98),
             stalled_ms: 3,
+            owner_silent_ms: Some(7),
+            can_own: true,
             wall_ms: 1_700_000_000_000,
         };
         let bytes = encode(&beat);

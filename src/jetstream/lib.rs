@@ -20,4 +20,4 @@ pub use driver::{Driver, Options};
 pub use link::Access;
 pub use steady::steady_now;
 pub use survey::Demands;
-pub use tideline_cluster::{CommitTime, Event, Frame, HEADER_BYTES, Host};
+pub use tideline_cluster::{CommitTime, Event, Frame, HEADER_BYTES, Host, Standing, Unready};

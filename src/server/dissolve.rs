@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::membership::Membership;
+use super::membership::{Begins, Membership};
 use super::snapshot;
 use crate::clock::Clock;
 use crate::config::{ClusterKey, Config};
@@ -45,7 +45,9 @@ pub async fn dissolve(key: &ClusterKey, config: &Config, is_forced: bool) -> Res
         ));
     }
     let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
-    let begun = Membership::begin(key, config, (&Arc::default(), &metrics, &clock), false).await;
+    // It claims only because it is told to.
+    let begins = Begins::Deposed { is_drained: true };
+    let begun = Membership::begin(key, config, (&Arc::default(), &metrics, &clock), begins).await;
     let (membership, opened) = begun.map_err(|error| error.to_string())?;
     faults::reached("dissolve_step");
     let closed = close_log(&membership, &opened.partitions).await;

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::ground::Ground;
 use super::judging;
-use super::membership::Membership;
+use super::membership::{Begins, Membership};
 use super::{Server, StartError, snapshot};
 use crate::admin::Admin;
 use crate::config::{ClusterKey, Config, ConfigError};
@@ -35,6 +36,8 @@ pub(super) struct Member {
     config: Arc<RwLock<Config>>,
     ground: Ground,
     membership: Arc<Membership>,
+    /// The process is told to end.
+    ends: CancellationToken,
     now: Now,
 }
 
@@ -51,7 +54,11 @@ enum Now {
 
 impl Member {
     /// Begins as a standby.
-    pub(super) async fn start(key: &ClusterKey, config: &Config) -> Result<Member, StartError> {
+    pub(super) async fn start(
+        key: &ClusterKey,
+        config: &Config,
+        ends: &CancellationToken,
+    ) -> Result<Member, StartError> {
         let ground = Ground::lay(config).await?;
         try_settings(config)?;
         let current = Arc::new(RwLock::new(config.clone()));
@@ -59,10 +66,15 @@ impl Member {
             tracing::info!(?wanted, "the stream does not have all that this node lacks");
             let cluster: Arc<dyn Cluster> = Arc::new(Newcomer(key.clone()));
             let standby = standby(&current, &ground, (cluster, Arc::new(|| {})), None)?;
-            snapshot::take(key, &config.data, &ground.clock, &wanted).await?;
+            let taken = snapshot::take(key, &config.data, &ground.clock, &wanted);
+            // What was begun is cleared by the next start.
+            ends.run_until_cancelled(taken)
+                .await
+                .ok_or(StartError::Ended)??;
             standby.stop().await;
         }
-        let (membership, opened) = Membership::begin(key, config, ground.by(), true).await?;
+        let begun = Membership::begin(key, config, ground.by(), Begins::Process).await;
+        let (membership, opened) = begun?;
         let mut member = Member {
             key: key.clone(),
             started: config.clone(),
@@ -70,6 +82,7 @@ impl Member {
             config: current,
             ground,
             membership,
+            ends: ends.clone(),
             now: Now::Neither,
         };
         member.now = member.stand_by(opened)?;
@@ -152,13 +165,18 @@ impl Member {
     async fn begin_again(&self) -> Result<(Arc<Membership>, Opened), StartError> {
         let (config, until) = (self.config(), Instant::now() + LETS_GO);
         loop {
-            // It claims only if somebody wants it: another node with this one's name would do the same.
-            let begun = Membership::begin(&self.key, &config, self.ground.by(), false).await;
+            // It does not claim again by itself: another node with this one's name would do the same.
+            let begins = Begins::Deposed {
+                is_drained: self.membership.is_drained(),
+            };
+            let begun = Membership::begin(&self.key, &config, self.ground.by(), begins).await;
             match begun {
                 Err(StartError::Store(StoreFailure::Open(OpenError::InUse { .. })))
                     if Instant::now() < until =>
                 {
-                    tokio::time::sleep(LOOK_EVERY).await;
+                    let pause = tokio::time::sleep(LOOK_EVERY);
+                    let goes_on = self.ends.run_until_cancelled(pause).await;
+                    goes_on.ok_or(StartError::Ended)?;
                 }
                 begun => return begun,
             }
@@ -180,9 +198,13 @@ impl Member {
         Ok(())
     }
 
-    /// Ends it. The next owner is whoever claims: this node itself, if it is started again before.
+    /// Ends it. An owner hands the log over first; without anybody to hand it to, the next owner is whoever claims:
+    /// this node itself, if it is started again before.
     pub(super) async fn stop(mut self) {
         let now = std::mem::replace(&mut self.now, Now::Neither);
+        if let Now::Owns(_, term) = now {
+            self.membership.hand_over(term).await;
+        }
         // Who comes now goes to another node at once.
         self.ground.listener = None;
         self.close(now, Duration::MAX).await;
@@ -296,12 +318,18 @@ impl Cluster for Newcomer {
             term: 0,
             applied: 0,
             known: 0,
+            since_ms: 0,
+            silent_ms: None,
+            rank: None,
+            unready: None,
             notice: None,
             digests: BTreeMap::new(),
         }
     }
 
     fn take_over(&self) {}
+
+    fn drain(&self, _: bool) {}
 
     fn resign(&self, _: Option<String>) -> Result<(), String> {
         Err(format!("node {} does not own the log", self.0.node))

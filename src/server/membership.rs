@@ -1,9 +1,11 @@
 //! This node's seat in a cluster: its partition as a member of a shared log, the driver of that log, and what is said
 //! of both.
 //!
-//! Owns: their opening and their end. Promises: the partition is closed before its driver ends; nobody claims unasked
-//! but the last owner when it is started again, and the first node by name where nobody ever owned. Must not: serve
+//! Owns: their opening and their end. Promises: the partition is closed before its driver ends. Must not: serve
 //! calls.
+
+mod succession;
+mod told;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,20 +15,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::faults;
-use bytes::Bytes;
 use tideline_cluster::{ReadProof, TrimOptions};
 use tideline_jetstream::{Access, Demands, Driver, Options, genesis};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::StartError;
-use super::snapshot::{Giving, give};
+use super::snapshot::Giving;
 use crate::bounds::Bounds;
 use crate::clock::Clock;
-use crate::config::{ClusterKey, Config};
+use crate::config::{ClusterKey, Config, TakeOver};
 use crate::data_directory::{Opened, StoreFailure};
-use crate::gateway::{Cluster, NodeRole, NodeSecret, NodeStatus, NotGiven};
+use crate::gateway::NodeSecret;
 use crate::ids::PartitionId;
 use crate::metrics::{self, Metrics};
 use crate::partition::{MemberOptions, Partitions, Role, directory_map};
@@ -49,6 +50,10 @@ pub(super) struct Membership {
     driver: Mutex<Option<Arc<Driver>>>,
     /// It has had all of the log at some time.
     has_joined: AtomicBool,
+    /// A person has drained it.
+    is_drained: AtomicBool,
+    /// Since when it has its role, ms since 1970.
+    since: Mutex<u64>,
     metrics: metrics::Cluster,
 }
 
@@ -58,19 +63,34 @@ impl fmt::Debug for Membership {
     }
 }
 
+/// How a membership begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Begins {
+    /// With its process. It owns the log again if it was the last owner.
+    Process,
+    /// When it owns the log no more.
+    Deposed {
+        /// A person has drained it.
+        is_drained: bool,
+    },
+}
+
 /// The one partition of a cluster.
 const PARTITION: PartitionId = PartitionId(0);
 
 impl Membership {
-    /// Opens the directory as a member's, and begins to follow the log. `claims_again`: if this node was the last
-    /// owner.
+    /// Opens the directory as a member's, and begins to follow the log.
     pub(super) async fn begin(
         key: &ClusterKey,
         config: &Config,
         by: (&Arc<Bounds>, &Arc<Metrics>, &Arc<Clock>),
-        claims_again: bool,
+        begins: Begins,
     ) -> Result<(Arc<Membership>, Opened), StartError> {
         let access = access(key)?;
+        let (claims_again, is_drained, grace_ms) = match begins {
+            Begins::Process => (true, false, STARTS_MS),
+            Begins::Deposed { is_drained } => (false, is_drained, DEPOSED_MS),
+        };
         let is_new = directory_map(&config.data).map_err(StoreFailure::from);
         let first = match is_new.map_err(StartError::Store)?.is_none() {
             true => {
@@ -105,9 +125,11 @@ impl Membership {
                 genesis: seat.genesis,
                 read_proof: ReadProof::Lease,
                 read_lease_ms: key.read_lease_ms,
-                is_automatic: false,
+                is_automatic: key.take_over == TakeOver::ByItself,
+                is_drained,
+                grace_ms,
                 claims_again,
-                owner_silence_ms: OWNER_SILENCE_MS,
+                owner_silence_ms: key.owner_silence_ms,
                 attest_frames: ATTEST_FRAMES,
                 attest_ms: ATTEST_MS,
                 trim: trim(key),
@@ -142,34 +164,13 @@ impl Membership {
             role,
             driver: Mutex::new(Some(driver)),
             has_joined: AtomicBool::new(false),
+            is_drained: AtomicBool::new(is_drained),
+            since: Mutex::new(by.2.now_ms()),
             metrics,
         };
-        Ok((Arc::new(membership), opened))
-    }
-
-    /// Waits until the node owns the log. One that nobody has ever owned the first of all nodes claims unasked: there
-    /// is no key yet by which a person could ask for it.
-    pub(super) async fn owns(&self) {
-        let mut role = self.role.clone();
-        let mut is_first = self.key.nodes.keys().next() == Some(&self.key.node);
-        loop {
-            let is_new = match &*role.borrow_and_update() {
-                Role::Owns { .. } => return,
-                Role::Follows { owner: None, term } => Some(*term) == self.first_term,
-                Role::Follows { .. } | Role::Ended | Role::Stopped(_) => false,
-            };
-            // Noted for the status, too.
-            let has_all = self.has_all();
-            if is_first && is_new && has_all {
-                is_first = false;
-                self.take_over();
-            }
-            match tokio::time::timeout(LOOK_EVERY, role.changed()).await {
-                // The partition has ended.
-                Ok(Err(_)) => std::future::pending().await,
-                Ok(Ok(())) | Err(_) => {}
-            }
-        }
+        let membership = Arc::new(membership);
+        membership.watch();
+        Ok((membership, opened))
     }
 
     /// The term that the node owns now.
@@ -178,6 +179,11 @@ impl Membership {
             Role::Owns { term } => Some(term),
             Role::Follows { .. } | Role::Ended | Role::Stopped(_) => None,
         }
+    }
+
+    /// Whether a person has drained it.
+    pub(super) fn is_drained(&self) -> bool {
+        self.is_drained.load(Ordering::Relaxed)
     }
 
     /// Whether it has stopped for good.
@@ -205,14 +211,6 @@ impl Membership {
         }
     }
 
-    /// Hands the log over to nobody.
-    pub(super) async fn give_up(&self, term: u64) {
-        if self.resign(None).is_ok() {
-            // In vain if NATS does not answer: then the claim stands.
-            let _ = tokio::time::timeout(GIVES_UP, self.is_deposed(term)).await;
-        }
-    }
-
     /// The partition is closed: nothing is applied to it any more.
     pub(super) async fn end(&self) {
         let driver = self.driver.lock();
@@ -222,20 +220,6 @@ impl Membership {
         drop(partitions.unwrap_or_else(PoisonError::into_inner).take());
         // It waits for its thread.
         let _ = spawn_blocking(move || drop(driver)).await;
-    }
-
-    /// Brings the figures up to date.
-    pub(super) fn observe(&self) {
-        let NodeStatus {
-            role,
-            term,
-            applied,
-            known,
-            ..
-        } = self.status();
-        self.metrics.owner.count(u64::from(role == NodeRole::Owner));
-        self.metrics.term.count(term);
-        self.metrics.lag.count(known.saturating_sub(applied));
     }
 
     fn partitions(&self) -> Option<Partitions> {
@@ -261,94 +245,6 @@ impl Membership {
             self.has_joined.store(true, Ordering::Relaxed);
         }
         has_all
-    }
-}
-
-impl Cluster for Membership {
-    fn status(&self) -> NodeStatus {
-        let has_joined = self.has_all() || self.has_joined.load(Ordering::Relaxed);
-        let role = self.role.borrow().clone();
-        let me = || Some(self.key.node.clone());
-        let (role, owner, term, reason) = match role {
-            Role::Owns { term } => (NodeRole::Owner, me(), term, None),
-            Role::Follows { owner, term } if has_joined => (NodeRole::Follower, owner, term, None),
-            Role::Follows { owner, term } => (NodeRole::Joining, owner, term, None),
-            Role::Ended => {
-                let name = &self.key.name;
-                let why = format!(
-                    "cluster {name} was dissolved, and one of its directories is served alone"
-                );
-                (NodeRole::Stopped, None, 0, Some(why))
-            }
-            Role::Stopped(why) => (NodeRole::Stopped, None, 0, Some(why)),
-        };
-        let applied = self.applied();
-        let driver = self.driver();
-        let known = driver.as_ref().map_or(0, |driver| driver.known().0);
-        let unsure_ms = driver.map_or(0, |driver| driver.unsure_ms());
-        let is_unsure =
-            matches!(role, NodeRole::Owner | NodeRole::Follower) && unsure_ms > UNSURE_MS;
-        let notice = is_unsure.then(|| {
-            format!(
-                "node {} has not seen the whole log for {unsure_ms} ms: can it reach NATS?",
-                self.key.node
-            )
-        });
-        let url = owner.as_ref().and_then(|owner| self.key.nodes.get(owner));
-        NodeStatus {
-            cluster: self.key.name.clone(),
-            node: self.key.node.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            role,
-            reason,
-            owner_url: url.cloned(),
-            owner,
-            term,
-            applied,
-            // One of them may have risen meanwhile.
-            known: known.max(applied),
-            notice,
-            digests: self.digests.clone(),
-        }
-    }
-
-    fn take_over(&self) {
-        if let Some(driver) = self.driver() {
-            drop(spawn_blocking(move || driver.take_over()));
-        }
-    }
-
-    fn resign(&self, to: Option<String>) -> Result<(), String> {
-        let node = &self.key.node;
-        if !matches!(*self.role.borrow(), Role::Owns { .. }) {
-            return Err(format!("node {node} does not own the log"));
-        }
-        if let Some(to) = &to
-            && (to == node || !self.key.nodes.contains_key(to))
-        {
-            return Err(format!("{to} is no other node of the cluster"));
-        }
-        if let Some(driver) = self.driver() {
-            drop(spawn_blocking(move || driver.resign(to)));
-        }
-        Ok(())
-    }
-
-    fn snapshot(&self, shown: &str, of_follower: bool) -> Result<mpsc::Receiver<Bytes>, NotGiven> {
-        if !self.secret.fits(shown, self.clock.now_ms()) {
-            return Err(NotGiven::Stranger);
-        }
-        let NodeStatus { node, role, .. } = self.status();
-        let refused = |why: &str| NotGiven::Refused(format!("node {node} {why}"));
-        match role {
-            NodeRole::Owner if of_follower => return Err(refused("owns the log")),
-            NodeRole::Owner | NodeRole::Follower => {}
-            NodeRole::Joining => return Err(refused("has not all of the log itself")),
-            NodeRole::Stopped => return Err(refused("has stopped")),
-        }
-        let partitions = self.partitions().ok_or_else(|| refused("ends"))?;
-        let given = give(partitions, &self.giving, self.given_bytes_per_s);
-        given.ok_or_else(|| refused("gives a snapshot to another node"))
     }
 }
 
@@ -381,8 +277,6 @@ fn access(key: &ClusterKey) -> Result<Access, StartError> {
 const FORWARD_MS_MAX: u64 = 15_000;
 /// What `nats-config` allows, less subject, headers and room to grow.
 const FRAME_BYTES_MAX: usize = 7 << 20;
-/// Nobody claims because of silence.
-const OWNER_SILENCE_MS: u32 = 800;
 const ATTEST_FRAMES: u64 = 4_096;
 const ATTEST_MS: u64 = 60_000;
 /// Frames stay in the stream for so long …
@@ -390,7 +284,7 @@ const TRIM_AGE_MS: u64 = 3_600_000;
 /// … and those that a node needs which was heard within this time.
 const AWAY_MS: u64 = 3_600_000;
 const TRIM_EVERY_MS: u64 = 60_000;
-/// A healthy node is unsure for a moment only: while NATS changes the leader.
-const UNSURE_MS: u64 = 2_000;
-const GIVES_UP: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A process that begins lets those that are there claim first …
+const STARTS_MS: u64 = 2_000;
+/// … and one that was the owner even more so: it may be why it is not any more.
+const DEPOSED_MS: u64 = 10_000;

@@ -2,6 +2,8 @@
 //!
 //! Owns: the choice. Promises: without `[cluster]` nothing is asked of one. Must not: do what either does.
 
+use tokio_util::sync::CancellationToken;
+
 use super::member::Member;
 use super::{Server, StartError};
 use crate::config::{Config, ConfigError};
@@ -15,11 +17,11 @@ enum Kind {
 }
 
 impl Served {
-    /// Starts it.
-    pub async fn start(config: &Config) -> Result<Served, StartError> {
+    /// Starts it. A node that waits for others while `ends` is cancelled gives that up: [`StartError::Ended`].
+    pub async fn start(config: &Config, ends: &CancellationToken) -> Result<Served, StartError> {
         let kind = match &config.cluster {
             None => Kind::Alone(Box::new(Server::start(config).await?)),
-            Some(key) => Kind::Member(Box::new(Member::start(key, config).await?)),
+            Some(key) => Kind::Member(Box::new(Member::start(key, config, ends).await?)),
         };
         Ok(Served(kind))
     }
@@ -32,7 +34,7 @@ impl Served {
         }
     }
 
-    /// Changes it. After an error nothing is served.
+    /// Changes it. After an error nothing is served; [`StartError::Ended`] as at the start.
     pub async fn change(&mut self) -> Result<(), StartError> {
         match &mut self.0 {
             Kind::Alone(_) => Ok(()),

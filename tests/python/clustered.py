@@ -4,6 +4,8 @@ Owns: their processes. Promises: none is left when it is closed; a node's files 
 clients see.
 """
 
+import collections
+import http.client
 import json
 import os
 import pathlib
@@ -59,8 +61,8 @@ class Node(Server):
 
 
 class Cluster:
-    def __init__(self, directory, settings="", environment=None, is_made=True):
-        """`is_made`: with a new log; else a directory is adopted."""
+    def __init__(self, directory, settings="", environment=None, is_made=True, take_over="by hand"):
+        """`is_made`: with a new log; else a directory is adopted. `take_over`: who says which standby is to own the log."""
         self.directory = pathlib.Path(directory)
         self.binary = os.environ["TIDELINE_BIN"]
         self.nats = {}
@@ -87,6 +89,7 @@ class Cluster:
             node.config = (
                 f'{settings}\n[cluster]\nname = "chat"\nnode = "{name}"\nnodes = {{ {places} }}\nnats = {listed(client)}\n'
                 f'nats_monitors = {listed(monitor)}\nnats_login_file = "{self.directory}/nats/node.login"\n'
+                f'take_over = "{take_over}"\n'
             )
             node.write_config()
         self.config = self.nodes[0].config_path
@@ -127,7 +130,9 @@ class Cluster:
     def asked(self, what):
         """By NATS' own protocol, as an operator may."""
         user, password = self.login.read_text().strip().split(":")
-        host, port = re.search(r'nats = \["([^:"]+):(\d+)"', self.nodes[0].config).groups()
+        found = re.search(r"nats = (\[.*?\])", self.nodes[0].config)[1]
+        alive = [name for name, process in self.nats.items() if process.poll() is None]
+        host, port = json.loads(found)[list(self.nats).index(alive[0])].split(":")
         with socket.create_connection((host, int(port)), timeout=PATIENCE) as nats:
             login = json.dumps({"user": user, "pass": password, "verbose": False, "pedantic": False})
             nats.sendall(f"CONNECT {login}\r\nSUB _INBOX.test 1\r\nPUB $JS.API.STREAM.{what}.TL_chat_0 _INBOX.test 0\r\n\r\n".encode())
@@ -154,6 +159,19 @@ class Cluster:
         said = self.command("take-over", name, "--config", self.config, *words)
         soon(self.node(name).ready)
         return said
+
+    def owner(self):
+        """The node that serves, once there is one."""
+        return soon(lambda: next((node for node in self.nodes if node.process.poll() is None and node.ready()), None))
+
+    def owner_but(self, gone):
+        """The same; one other than this, which may be frozen."""
+        others = [node for node in self.nodes if node is not gone]
+        return soon(lambda: next((node for node in others if node.ready()), None))
+
+    def leader(self):
+        """The NATS server that leads the stream."""
+        return self.asked("INFO")["cluster"]["leader"]
 
     def node(self, name):
         return self.nodes[NAMES.index(name)]
@@ -230,6 +248,65 @@ class Writer(threading.Thread):
 
     def has(self, count):
         return soon(lambda: len(self.acknowledged) >= count)
+
+    def end(self):
+        self.ends.set()
+        self.join(PATIENCE)
+        assert not self.is_alive()
+        return self
+
+
+class Roamer(threading.Thread):
+    """A client that keeps to the protocol: each message goes with its message ID until it is acknowledged, to whichever node
+    takes it. A node that does not answer for a second is left."""
+
+    def __init__(self, nodes, timeline, prefix):
+        super().__init__(daemon=True)
+        self.nodes, self.timeline, self.prefix = nodes, timeline, prefix
+        self.acknowledged, self.refused, self.times = [], [], []
+        self.answers = collections.Counter()
+        self.ends = threading.Event()
+        self.start()
+
+    def run(self):
+        number, at = 0, 0
+        while not self.ends.is_set():
+            number += 1
+            name = f"{self.prefix}-{number}"
+            while not self.ends.is_set():
+                reply = self.append(self.nodes[at], name)
+                if "result" in reply:
+                    self.acknowledged.append((name, reply["result"]["sequence"]))
+                    self.times.append(time.monotonic())
+                    break
+                self.answers[reply["error"]] += 1
+                at = (at + 1) % len(self.nodes)
+                time.sleep(0.005)
+
+    def append(self, node, name):
+        connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=1)
+        params = {"timeline": self.timeline, "entry": {"name": name}, "message_id": name}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "message.append", "params": params})
+        try:
+            connection.request("POST", "/v1/rpc", body, {"content-type": "application/json"})
+            reply = json.loads(connection.getresponse().read())
+            return reply if "result" in reply else {"error": reply["error"]["data"]["reason"]}
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            return {"error": type(error).__name__}
+        finally:
+            connection.close()
+
+    def has(self, count):
+        return soon(lambda: len(self.acknowledged) >= count)
+
+    def pause(self, event):
+        """For how long nothing was acknowledged around an event, in ms, once writes go on."""
+        began, count = time.monotonic(), len(self.acknowledged)
+        event()
+        soon(lambda: self.times and self.times[-1] > began + 0.05 and len(self.acknowledged) > count + 20)
+        # What was on its way when it began may have been acknowledged a moment later.
+        times = [at for at in self.times if at > began - 1]
+        return max(later - earlier for earlier, later in zip(times, times[1:])) * 1000
 
     def end(self):
         self.ends.set()

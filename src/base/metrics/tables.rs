@@ -73,13 +73,19 @@ groups! {
     Cluster {
         owner: Gauge, "tideline_cluster_owner"
             "1 if this node owns the cluster's log, else 0.",
-            "The sum over all nodes should be 1. 0 = nobody serves: `tideline cluster take-over`.";
+            "The sum over all nodes should be 1. 0 for longer than a few seconds = nobody serves, and no standby takes over: `tideline cluster status` says why.";
         term: Gauge, "tideline_cluster_term"
             "The term of the last claim that this node has applied; 0 = none, or the node has stopped.",
             "Rises with each take-over, and is the same on all nodes.";
         lag: Gauge, "tideline_cluster_lag_frames"
             "Frames that this node knows to be in the log and has not applied.",
             "Near 0. On a standby it is what a take-over waits for.";
+        silence: Gauge, "tideline_cluster_owner_silence_seconds"
+            "For how long nobody has heard the owner, as far as this node can tell; 0 on the owner, and on a node that is cut off itself.",
+            "Below 0.4. A standby takes over at owner_silence_ms, by its rank.";
+        unready: Gauge, "tideline_cluster_unready"
+            "1 if this node could not own the log if the owner was gone: it is drained, behind or cut off, has just begun, or its clock is off.",
+            "0 on all, but for a moment: `tideline cluster status` says why. With 1 on all standbys nobody follows the owner.";
     }
 
     "Transactions" by []

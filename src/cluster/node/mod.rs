@@ -9,8 +9,10 @@
 //! received one.
 
 mod stream;
+mod succeed;
 mod time;
 
+pub use succeed::{Standing, Unready};
 use tideline_base::ids::Position;
 
 use crate::attach::Attach;
@@ -38,6 +40,10 @@ pub struct Options {
     pub read_lease_ms: u32,
     /// It claims by itself when the owner is silent.
     pub is_automatic: bool,
+    /// A person has drained it: it claims only if it is told to.
+    pub is_drained: bool,
+    /// It does not claim by itself before it has run for so long, ms.
+    pub grace_ms: u64,
     /// It claims by itself if an earlier process of this node was the last owner.
     pub claims_again: bool,
     /// So long an owner may be silent; at least [`OWNER_SILENCE_MS_MIN`].
@@ -148,6 +154,10 @@ pub struct Node {
     wish: Option<Wish>,
     /// The last owner resigned in favour of this node.
     is_invited: bool,
+    /// A person has drained this node.
+    is_drained: bool,
+    /// It does not claim by itself before this time.
+    guesses_from: SteadyMs,
     wants_beat: bool,
     /// The log is to be closed for good, while this node owns it.
     wants_end: bool,
@@ -171,7 +181,8 @@ impl Node {
     /// A node that begins at a place, with what it has on disk.
     #[must_use]
     pub fn new(options: Options, place: Place, now: SteadyMs) -> Node {
-        let watch = Watch::new(options.node.clone(), options.owner_silence_ms, now);
+        let silence_ms = options.owner_silence_ms;
+        let watch = Watch::new(options.node.clone(), options.boot, silence_ms, now);
         let mut attach = Attach::default();
         attach.doubt(place.ends(), now);
         Node {
@@ -186,6 +197,8 @@ impl Node {
             asked: None,
             wish: None,
             is_invited: false,
+            is_drained: options.is_drained,
+            guesses_from: now.plus(options.grace_ms),
             wants_beat: false,
             wants_end: false,
             said: None,

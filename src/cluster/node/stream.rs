@@ -6,6 +6,7 @@
 
 use tideline_base::ids::Position;
 
+use super::succeed::BACK_OFF_MS;
 use super::{Command, Node, Role};
 use crate::attach::{StreamFacts, differs};
 use crate::frame::{Content, Sealed};
@@ -209,11 +210,15 @@ impl Node {
                 self.lease = Lease::new(claim.lease_ms);
                 self.acknowledge_from = self.hold.until();
                 self.attested = (position, now);
+                // The others hear it at once.
+                self.said = None;
                 self.commands.push(Command::Own);
             }
             Content::Resign { .. } => {
                 self.role = Role::Follower;
                 self.watch.changed(now);
+                // Whatever the reason was, others come first.
+                self.guesses_from = now.plus(BACK_OFF_MS);
                 self.commands.push(Command::Moved(None));
             }
             Content::Attest { .. } => self.attested = (position, now),

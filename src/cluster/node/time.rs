@@ -1,13 +1,13 @@
-//! What a node does because of time, other nodes and persons: claims, beats, resignations, looks.
+//! What a node does because of time, other nodes and persons: beats, resignations, looks.
 //!
-//! Owns: when a node wants to write a control frame, and which. Promises: a claim is wanted only behind everything that
-//! is known to be in the log. Must not: judge frames; `stream.rs` does.
+//! Owns: when a node wants to write a control frame, and which. Promises: one is wanted only while the stream is the
+//! right one. Must not: judge frames; `stream.rs` does; or decide when to claim; `succeed.rs` does.
 
 use tideline_base::ids::Position;
 
-use super::{Command, Node, Options, Role, WISH_MS, Wish};
-use crate::frame::{Claim, Content};
-use crate::lease::{ReadProof, SteadyMs};
+use super::{Command, Node, Options, Role};
+use crate::frame::Content;
+use crate::lease::SteadyMs;
 use crate::watch::{BEAT_MS, Beat};
 
 impl Node {
@@ -24,12 +24,15 @@ impl Node {
     pub fn heard(&mut self, beat: &Beat, now: SteadyMs, wall_ms: u64) {
         // A node with a directory from before a rebuild may have more, and its frames count no longer.
         let is_same_log = beat.log == self.place.log && beat.began == self.place.began;
-        if !is_same_log || beat.node == self.options.node {
+        if !is_same_log {
+            return;
+        }
+        self.watch.heard(beat, &self.place, now, wall_ms);
+        if self.watch.is_me(beat) {
             return;
         }
         let options = &self.options.trim;
         self.trim.heard(&beat.node, beat.covered, options, now);
-        self.watch.heard(beat, &self.place, now, wall_ms);
         // An owner has all of the log but its frame in flight. If another node has more, there is another owner, or the
         // stream is another one.
         let in_flight = u64::from(self.sending.is_some());
@@ -40,25 +43,9 @@ impl Node {
         self.ahead = self.ahead.max(beat.stored);
     }
 
-    /// The link to a node broke, and a new one is refused.
+    /// A connection to a node is refused.
     pub fn refused(&mut self, node: &str) {
         self.watch.refused(node, &self.place);
-    }
-
-    /// A person wants this node to own the log. It claims when it has taken all frames that it knows of, unless a
-    /// minute has passed before, or another node has claimed or resigned behind them.
-    pub fn take_over(&mut self, now: SteadyMs) {
-        self.wish = (!self.owns()).then(|| Wish {
-            behind: self.known(),
-            until: now.plus(WISH_MS),
-        });
-    }
-
-    /// Hands the log over: no read is answered from now on, and no further batch is taken.
-    pub fn resign(&mut self, to: Option<String>) {
-        if self.role == Role::Owner {
-            self.role = Role::Resigning(to);
-        }
     }
 
     /// Closes the log for good, if this node owns it: no frame comes behind the one that says so.
@@ -78,7 +65,8 @@ impl Node {
         if let Some((number, positions)) = look {
             self.commands.push(Command::Look { number, positions });
         }
-        if let Some(settle) = &mut self.sending {
+        let waits = self.waits(now);
+        if let Some(settle) = self.sending.as_mut().filter(|_| !waits) {
             let step = settle.tick(now);
             self.follow_step(step, now);
         }
@@ -87,7 +75,7 @@ impl Node {
         let looked = self.trim.look(node, self.place.position, trim, now);
         let trims = |to: &Position| self.role == Role::Owner && *to > self.place.trimmed;
         self.trim_to = looked.or(self.trim_to).filter(trims);
-        if self.ahead > self.place.position && self.sending.is_none() {
+        if self.ahead > self.place.position && (self.sending.is_none() || waits) {
             self.ask(now);
         }
         if self.sending.is_none() && now >= self.pause_until && self.attach.is_right() {
@@ -122,29 +110,6 @@ impl Node {
         }
     }
 
-    fn may_claim(&self, now: SteadyMs) -> bool {
-        let place = &self.place;
-        let has_all = self.ahead <= place.position;
-        let is_open = place.began > Position::ZERO && !place.is_ended;
-        let is_due = || self.options.is_automatic && self.watch.is_due(place, now);
-        let is_off = self.watch.is_off(now);
-        let Options { node, boot, .. } = &self.options;
-        let is_mine = |claim: &Claim| claim.node == *node && claim.boot != *boot;
-        let is_again = self.options.claims_again && place.owner.as_ref().is_some_and(is_mine);
-        let is_wanted = self.wish.as_ref().is_some_and(|wish| now < wish.until);
-        let is_asked = is_wanted || self.is_invited || is_again;
-        is_open && !is_off && has_all && (is_asked || is_due())
-    }
-
-    pub(super) fn claim(&self) -> Claim {
-        let has_lease = self.options.read_proof == ReadProof::Lease;
-        Claim {
-            node: self.options.node.clone(),
-            boot: self.options.boot,
-            lease_ms: u32::from(has_lease) * self.options.read_lease_ms,
-        }
-    }
-
     fn beat(&self, now: SteadyMs, wall_ms: u64) -> Beat {
         let waited = self.sending.as_ref();
         Beat {
@@ -155,7 +120,10 @@ impl Node {
             is_owner: self.owns(),
             stored: self.place.position,
             covered: self.trim.covered(),
+            boot: self.options.boot,
             stalled_ms: waited.map_or(0, |settle| settle.waited_ms(now)),
+            owner_silent_ms: self.watch.owner_silent_ms(now).filter(|_| !self.owns()),
+            can_own: self.unable(now).is_none(),
             wall_ms,
         }
     }

@@ -30,6 +30,9 @@ const PLANTS: &[(Plant, Kind, u64)] = &[
     (Plant::NoAttach, Kind::Disaster, 0),
     (Plant::HeardIgnored, Kind::Disaster, 425),
     (Plant::TrimsUncovered, Kind::Trims, 0),
+    (Plant::DeafGuess, Kind::Well, 10),
+    (Plant::StalledIsGone, Kind::Well, 0),
+    (Plant::ClaimGoesOn, Kind::Well, 355),
 ];
 const SEEDS: u64 = 3_000;
 

@@ -36,6 +36,8 @@ impl Bed {
             read_proof: ReadProof::Lease,
             read_lease_ms: 500,
             is_automatic: false,
+            is_drained: false,
+            grace_ms: 0,
             claims_again,
             owner_silence_ms: 800,
             attest_frames: 4_096,
@@ -261,11 +263,14 @@ fn beats_of_before_a_rebuild_do_not_count() {
         log: HistoryId([7; 16]),
         began: Position(9),
         node: "a".to_owned(),
+        boot: 1,
         term: 7,
         is_owner: false,
         stored: Position(900),
         covered: Position(0),
         stalled_ms: 0,
+        owner_silent_ms: None,
+        can_own: false,
         wall_ms: 0,
     };
     bed.node.take_over(SteadyMs(bed.now));

@@ -3,6 +3,8 @@
 //! Owns: how many, and that they are worth something: that there were claims, void frames, reads under leases.
 //! Promises: a failure names its seed. Must not: plant bugs; `controls.rs` does.
 
+use std::io::Write as _;
+
 use super::world::{Kind, Loss, World};
 
 /// One world, printed: `TIDELINE_SEED=130 TIDELINE_KIND=tense cargo test -p tideline-cluster one_world
@@ -18,9 +20,11 @@ fn one_world() {
         "disaster" => Kind::Disaster,
         "tense" => Kind::Tense,
         "trims" => Kind::Trims,
-        "killed" => Kind::Loses(Loss::Killed),
-        "cut" => Kind::Loses(Loss::CutOff),
-        _ => Kind::Usual,
+        "well" => Kind::Well,
+        loss => {
+            let named = LOSSES.iter().find(|(of, _)| format!("{of:?}") == loss);
+            named.map_or(Kind::Usual, |(loss, _)| Kind::Loses(*loss))
+        }
     };
     let mut world = World::new(seed, kind);
     world.is_printed = true;
@@ -84,17 +88,42 @@ fn nodes_that_know_more_stop_after_a_disaster() {
     hold(Kind::Disaster, count(200));
 }
 
-/// For how long no write is answered, in the world's own ms, at the default settings. Among 5,000 worlds with an owner
-/// that is cut off there are eight that take 1.0 to 1.8 s: the standbys have missed its last frame, hear of it when one
-/// of them claims, and wait for the lease from then on.
+/// For how long no write is answered at most, in ms of the world, at the default settings. Among 5,000 worlds with an
+/// owner that is cut off there are eight that take 1.0 to 1.8 s: the standbys have missed its last frame, hear of it
+/// when one of them claims, and wait for the lease from then on.
+const LOSSES: &[(Loss, u64)] = &[
+    (Loss::Killed, 800),
+    (Loss::KilledClockOff, 1_000),
+    (Loss::KilledWithStream, 9_700),
+    (Loss::Frozen, 1_200),
+    (Loss::CutOff, 1_200),
+    (Loss::Mute, 1_200),
+    (Loss::Stalled, 3_500),
+    (Loss::HandsOver, 300),
+    (Loss::Resigns, 1_400),
+];
+
 #[test]
-fn a_lost_owner_is_followed_within_a_second() {
-    for (loss, ms_max) in [(Loss::Killed, 650), (Loss::CutOff, 1_000)] {
-        for seed in 0..50 {
-            let mut world = World::new(seed, Kind::Loses(loss));
-            assert_eq!(world.run(), None, "seed {seed}");
+fn a_lost_owner_is_followed_in_time_and_by_one() {
+    let mut slow = Vec::new();
+    for (loss, ms_max) in LOSSES {
+        let mut longest = 0;
+        for seed in 0..count(20) {
+            let mut world = World::new(seed, Kind::Loses(*loss));
+            assert_eq!(world.run(), None, "seed {seed}, {loss:?}");
             let pause_ms = world.pause.expect("it was followed") / 1_000;
-            assert!(pause_ms <= ms_max, "seed {seed}, {loss:?}: {pause_ms} ms");
+            longest = longest.max(pause_ms);
         }
+        if std::env::var_os("TIDELINE_TELL").is_some() {
+            let _ = writeln!(std::io::stderr(), "{loss:?}: {longest} ms");
+        }
+        slow.extend((longest > *ms_max).then(|| format!("{loss:?}: {longest} ms")));
     }
+    assert!(slow.is_empty(), "{slow:?}");
+}
+
+#[test]
+fn nobody_follows_an_owner_that_is_well() {
+    let [_, acks, claims, ..] = hold(Kind::Well, count(60));
+    assert!(acks > 100 * claims, "{acks} acks, {claims} claims");
 }

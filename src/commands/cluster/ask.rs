@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::super::address::Address;
 use super::super::output::Output;
 use super::settings;
+use crate::clock::Clock;
 use crate::config::ClusterKey;
 use crate::gateway::{NodeRole, NodeStatus};
 use crate::tls;
@@ -143,7 +144,7 @@ pub(super) fn runtime() -> Result<Runtime, String> {
 }
 
 /// A node in a line.
-pub(super) fn line(node: &str, said: &Result<NodeStatus, String>) -> String {
+fn line(node: &str, said: &Result<NodeStatus, String>, now_ms: u64) -> String {
     let status = match said {
         Ok(status) => status,
         Err(why) => return format!("{node}: no answer ({why})"),
@@ -157,6 +158,10 @@ pub(super) fn line(node: &str, said: &Result<NodeStatus, String>) -> String {
         notice,
         owner,
         version,
+        since_ms,
+        silent_ms,
+        rank,
+        unready,
         ..
     } = status;
     let mut line = format!("{node}: {}, term {term}, at {applied}", role.name());
@@ -166,6 +171,16 @@ pub(super) fn line(node: &str, said: &Result<NodeStatus, String>) -> String {
             let owner = owner.as_deref().unwrap_or("nobody");
             line += &format!(", {} behind, of {owner}", known.saturating_sub(*applied));
         }
+    }
+    if let (Some(silent_ms), Some(rank)) = (silent_ms, rank) {
+        line += &format!(" which was heard {silent_ms} ms ago, rank {rank}");
+    }
+    let seconds = now_ms.saturating_sub(*since_ms) / 1_000;
+    if *since_ms > 0 {
+        line += &format!(", since {seconds} s");
+    }
+    if let Some(why) = unready {
+        line += &format!(" (would not claim: {why})");
     }
     for why in reason.iter().chain(notice) {
         line += &format!(" ({why})");
@@ -181,8 +196,9 @@ pub(super) fn status(args: &NodesArgs, out: &mut Output) -> Result<(), String> {
 }
 
 fn tell(answers: &Answers, out: &mut Output) -> Result<(), String> {
+    let now_ms = Clock::system().now_ms();
     for (node, said) in answers {
-        writeln!(out, "{}", line(node, said)).map_err(|error| error.to_string())?;
+        writeln!(out, "{}", line(node, said, now_ms)).map_err(|error| error.to_string())?;
     }
     Ok(())
 }
@@ -221,7 +237,9 @@ fn judge(answers: &Answers) -> Result<(), String> {
     let owners: Vec<&str> = owners.map(|one| &*one.node).collect();
     if owners.len() != 1 {
         return Err(match owners.len() {
-            0 => "nobody owns the log: `tideline cluster take-over` makes a node own it".to_owned(),
+            0 => "nobody owns the log: if that stays so, see why each node would not claim, or make one own it by \
+                  `tideline cluster take-over`"
+                .to_owned(),
             _ => format!(
                 "{} say that they own the log: ask again",
                 owners.join(" and ")
@@ -268,6 +286,10 @@ mod tests {
             term: 3,
             applied: 7,
             known: 9,
+            since_ms: 1_000,
+            silent_ms: None,
+            rank: None,
+            unready: None,
             notice: None,
             digests: [("policy".to_owned(), "a".to_owned())].into(),
         };
@@ -279,8 +301,18 @@ mod tests {
         let good = || vec![said("n1", NodeRole::Owner), said("n2", NodeRole::Follower)];
         assert_eq!(judge(&good()), Ok(()));
         assert_eq!(
-            line("n2", &good()[1].1),
-            "n2: follower, term 3, at 7, 2 behind, of n1, version 1"
+            line("n2", &good()[1].1, 9_900),
+            "n2: follower, term 3, at 7, 2 behind, of n1, since 8 s, version 1"
+        );
+        let Ok(mut standby) = said("n2", NodeRole::Follower).1 else {
+            unreachable!("it answers");
+        };
+        (standby.silent_ms, standby.rank) = (Some(90), Some(0));
+        standby.unready = Some("it is drained".to_owned());
+        assert_eq!(
+            line("n2", &Ok(standby), 9_900),
+            "n2: follower, term 3, at 7, 2 behind, of n1 which was heard 90 ms ago, rank 0, since 8 s (would not claim: it \
+             is drained), version 1"
         );
         let wrong = |change: &dyn Fn(&mut Answers)| {
             let mut answers = good();

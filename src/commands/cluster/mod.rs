@@ -6,6 +6,7 @@ mod adopt;
 mod ask;
 mod create;
 mod dissolve;
+mod drain;
 mod nats_config;
 mod rebuild;
 mod take_over;
@@ -19,6 +20,7 @@ pub use adopt::AdoptArgs;
 pub use ask::NodesArgs;
 pub use create::CreateArgs;
 pub use dissolve::DissolveArgs;
+pub use drain::{DrainArgs, UndrainArgs};
 pub use nats_config::NatsConfigArgs;
 pub use rebuild::RebuildArgs;
 pub use take_over::TakeOverArgs;
@@ -33,7 +35,7 @@ pub enum ClusterCommand {
     NatsConfig(NatsConfigArgs),
     /// Make the log of a new cluster in NATS, once
     ///
-    /// Afterwards start the nodes. The first of them, by name, owns the log until `take-over` is typed.
+    /// Afterwards start the nodes. The first of them, by name, owns the log at first.
     Create(CreateArgs),
     /// Make a data directory a part of a new cluster, whose log goes on where that directory's ends
     ///
@@ -50,6 +52,13 @@ pub enum ClusterCommand {
     /// Waits until it does. While another node owns the log and lives, --force is asked for: then that one hands it
     /// over, and clients reconnect. No acknowledged write is lost either way.
     TakeOver(TakeOverArgs),
+    /// Have a node hand the log over, and not claim it again by itself until `undrain` or a restart
+    ///
+    /// For work on a machine. Waits until another node owns the log; clients reconnect, and no acknowledged write is
+    /// lost.
+    Drain(DrainArgs),
+    /// Have a node that was drained take its turn again
+    Undrain(UndrainArgs),
     /// Make the log's stream again after NATS has lost it, behind what a node's data directory has
     ///
     /// For when the nodes have stopped and name this command. Stop them all, delete what there may be of the stream,
@@ -73,6 +82,8 @@ pub fn cluster(what: &ClusterCommand, out: &mut Output) -> Result<(), String> {
         ClusterCommand::Status(args) => ask::status(args, out),
         ClusterCommand::Check(args) => ask::check(args, out),
         ClusterCommand::TakeOver(args) => take_over::take_over(args, out),
+        ClusterCommand::Drain(args) => drain::drain(args, out),
+        ClusterCommand::Undrain(args) => drain::undrain(args, out),
         ClusterCommand::Rebuild(args) => rebuild::rebuild(args, out),
         ClusterCommand::Dissolve(args) => dissolve::dissolve(args, out),
     }

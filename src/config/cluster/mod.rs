@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tideline_cluster::OWNER_SILENCE_MS_MIN;
 use tideline_cluster::guards::check_name;
 use tideline_jetstream::Access;
 use toml::Value;
@@ -46,10 +47,32 @@ pub struct ClusterKey {
     /// So long an owner answers reads without asking the log.
     #[serde(default = "read_lease_ms")]
     pub read_lease_ms: u32,
+    /// So long nobody may hear the owner before a standby claims the log.
+    #[serde(default = "owner_silence_ms")]
+    pub owner_silence_ms: u32,
+    /// Who says that a standby is to own the log.
+    #[serde(default)]
+    pub take_over: TakeOver,
+}
+
+/// `take_over`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TakeOver {
+    /// The standbys, when the owner is silent.
+    #[default]
+    #[serde(rename = "by itself")]
+    ByItself,
+    /// A person.
+    #[serde(rename = "by hand")]
+    ByHand,
 }
 
 fn read_lease_ms() -> u32 {
     500
+}
+
+fn owner_silence_ms() -> u32 {
+    800
 }
 
 impl Key for Option<ClusterKey> {
@@ -77,6 +100,8 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         nats_sync_unverified: _,
         nodes_ca_file: _,
         read_lease_ms,
+        owner_silence_ms,
+        take_over: _,
     } = cluster;
     let refused = |why: String| ConfigError(format!("cluster: {why}"));
     check_name("name", name).map_err(refused)?;
@@ -112,6 +137,8 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     }
     let lease = Some(u64::from(*read_lease_ms));
     in_range("read_lease_ms", lease, 100, 10_000).map_err(refused)?;
+    let (least, silence) = (OWNER_SILENCE_MS_MIN, Some(u64::from(*owner_silence_ms)));
+    in_range("owner_silence_ms", silence, least.into(), 60_000).map_err(refused)?;
     let splits = config.partition_split_bytes > 0 || config.partition_split_bytes_per_s > 0;
     if config.partitions > 1 || splits {
         return Err(refused(
@@ -222,6 +249,12 @@ mod tests {
             ),
             ("http://127", "ftp://127", "nodes.n1"),
             ("name =", "nam =", "unknown field `nam`"),
+            (
+                "name =",
+                "owner_silence_ms = 599\nname =",
+                "owner_silence_ms",
+            ),
+            ("name =", "take_over = \"never\"\nname =", "by hand"),
             ("[cluster]", "partitions = 2\n[cluster]", "one partition"),
             (
                 "[cluster]",

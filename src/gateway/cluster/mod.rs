@@ -1,8 +1,8 @@
 //! A node of a cluster: what it says of itself, how a person has it own the log, and what it answers while another
 //! one does.
 //!
-//! Owns: `/v1/cluster` and the standby's listener. Promises: a role changes only by a call of an administrator; what is
-//! stored goes to another node of the cluster only. Must not: know a log; the [`Cluster`] behind it does.
+//! Owns: `/v1/cluster` and the standby's listener. Promises: only an administrator's call changes anything here; what
+//! is stored goes to another node of the cluster only. Must not: know a log; the [`Cluster`] behind it does.
 
 mod snapshot;
 mod standby;
@@ -63,6 +63,18 @@ pub struct NodeStatus {
     pub applied: u64,
     /// The last frame that it knows to be in the log.
     pub known: u64,
+    /// Since when it is what it is, ms since 1970.
+    #[serde(default)]
+    pub since_ms: u64,
+    /// For how long nobody has heard the owner, as far as this node can tell, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_ms: Option<u64>,
+    /// How many other standbys have their turn before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u64>,
+    /// Why it would not own the log by itself if the owner was gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unready: Option<String>,
     /// Something that a person should know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
@@ -142,8 +154,11 @@ pub trait Cluster: fmt::Debug + Send + Sync + 'static {
     fn status(&self) -> NodeStatus;
     /// Has it claim the log once it has applied all of it.
     fn take_over(&self);
-    /// Has it hand the log over, to a node if one is named. `Err`: it does not own it, or there is no such node.
+    /// Has it hand the log over, to the node that is named or another one. `Err`: it does not own it, or there is no
+    /// such node.
     fn resign(&self, to: Option<String>) -> Result<(), String>;
+    /// Has it own the log only if it is told to, and hand it over; or ends that.
+    fn drain(&self, is_drained: bool);
     /// Begins to give a snapshot to whoever shows this, piece by piece; `of_follower`: not while it owns the log.
     fn snapshot(&self, shown: &str, of_follower: bool) -> Result<mpsc::Receiver<Bytes>, NotGiven>;
 }
@@ -153,6 +168,7 @@ enum Asked {
     Status,
     TakeOver,
     Resign(Option<String>),
+    Drain(bool),
     /// Of a node that follows, or of any.
     Snapshot(bool),
 }
@@ -163,6 +179,8 @@ impl Asked {
         let (wanted, asked) = match uri.path().strip_prefix(PATH) {
             Some("") => (Method::GET, Asked::Status),
             Some("/take-over") => (Method::POST, Asked::TakeOver),
+            Some("/drain") => (Method::POST, Asked::Drain(true)),
+            Some("/undrain") => (Method::POST, Asked::Drain(false)),
             Some("/resign") => {
                 let to = match uri.query() {
                     None => None,
@@ -187,7 +205,7 @@ impl Asked {
     fn needs(&self) -> Right {
         match self {
             Asked::Status => Right::Observe,
-            Asked::TakeOver | Asked::Resign(_) | Asked::Snapshot(_) => Right::Admin,
+            Asked::TakeOver | Asked::Resign(_) | Asked::Drain(_) | Asked::Snapshot(_) => Right::Admin,
         }
     }
 
@@ -196,6 +214,8 @@ impl Asked {
             Asked::Status => "cluster.status",
             Asked::TakeOver => "cluster.take-over",
             Asked::Resign(_) => "cluster.resign",
+            Asked::Drain(true) => "cluster.drain",
+            Asked::Drain(false) => "cluster.undrain",
             Asked::Snapshot(_) => "cluster.snapshot",
         }
     }
@@ -229,6 +249,10 @@ impl Asked {
                 Ok(())
             }
             Asked::Resign(to) => cluster.resign(to),
+            Asked::Drain(is_drained) => {
+                cluster.drain(is_drained);
+                Ok(())
+            }
             // It was given before.
             Asked::Snapshot(_) => Ok(()),
         };

@@ -8,15 +8,15 @@ mod act;
 mod run;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tideline_base::ids::Position;
 use tideline_cluster::guards::check_name;
-use tideline_cluster::{Host, Node, OWNER_SILENCE_MS_MIN, Place, SteadyMs};
+use tideline_cluster::{Host, Node, OWNER_SILENCE_MS_MIN, Place, Standing, SteadyMs};
 use tokio::sync::{Notify, mpsc};
 
 use crate::link::Access;
@@ -48,6 +48,7 @@ struct Shown {
     is_current: AtomicBool,
     /// When it was so last, by the steady clock.
     current_at: AtomicU64,
+    standing: Mutex<Standing>,
 }
 
 impl Shown {
@@ -61,6 +62,12 @@ impl Shown {
         }
     }
 
+    /// The same for what persons and probes look at.
+    fn stands(&self, node: &Node, now: SteadyMs) {
+        let standing = node.standing(now);
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+    }
+
     fn unsure_ms(&self) -> u64 {
         steady_now().since(SteadyMs(self.current_at.load(Ordering::Acquire)))
     }
@@ -70,6 +77,9 @@ impl Shown {
 enum Ask {
     TakeOver,
     Resign(Option<String>),
+    HandOver(std_mpsc::SyncSender<Option<String>>),
+    Drain(bool),
+    Refused(String),
     End,
     Read {
         asked: SteadyMs,
@@ -187,6 +197,32 @@ impl Driver {
     /// Hands the log over, to a node if one is named.
     pub fn resign(&self, to: Option<String>) {
         let _ = self.asks.blocking_send(Ask::Resign(to));
+    }
+
+    /// The same, to a standby that could own the log at once: its name. `None`: there is none, or this node does not
+    /// own the log. Blocks until it is known.
+    #[must_use]
+    pub fn hand_over(&self) -> Option<String> {
+        let (reply, answer) = std_mpsc::sync_channel(1);
+        self.asks.blocking_send(Ask::HandOver(reply)).ok()?;
+        answer.recv().ok().flatten()
+    }
+
+    /// A person drains the node, or ends that: while it is drained it claims only if it is told to.
+    pub fn drain(&self, is_drained: bool) {
+        let _ = self.asks.blocking_send(Ask::Drain(is_drained));
+    }
+
+    /// A connection to this node was refused.
+    pub fn refused(&self, node: String) {
+        let _ = self.asks.blocking_send(Ask::Refused(node));
+    }
+
+    /// How it stands to the owner.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        let standing = self.shown.standing.lock();
+        standing.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Closes the log for good, if the node owns it.

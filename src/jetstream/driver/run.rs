@@ -135,7 +135,10 @@ pub(super) async fn run(options: Options, place: Place, mut host: Box<dyn Host>,
     loop {
         tokio::select! {
             () = close.notified() => break,
-            _ = ticks.tick() => running.tick().await,
+            _ = ticks.tick() => {
+                running.tick().await;
+                shown.stands(&running.node, steady_now());
+            }
             Some(event) = arrivals.events.recv() => running.linked(&event),
             Some(message) = arrivals.answers.next() => running.arrived(message),
             Some(message) = arrivals.beats.next() => running.heard(&message),
@@ -272,6 +275,12 @@ impl Running {
         match ask {
             Ask::TakeOver => self.node.take_over(steady_now()),
             Ask::Resign(to) => self.node.resign(to),
+            Ask::HandOver(reply) => {
+                // Whoever asked may have gone.
+                let _ = reply.try_send(self.node.hand_over(steady_now()));
+            }
+            Ask::Drain(is_drained) => self.node.drain(is_drained),
+            Ask::Refused(node) => self.node.refused(&node),
             Ask::End => self.node.end(),
             Ask::Read { asked, reply } if self.reads.len() < READS_MAX => {
                 self.reads.push_back(Read { asked, reply });

@@ -208,6 +208,8 @@ fn a_node() {
             read_proof: ReadProof::Lease,
             read_lease_ms: 500,
             is_automatic: settings.is_automatic,
+            is_drained: false,
+            grace_ms: 0,
             claims_again: false,
             owner_silence_ms: 800,
             attest_frames: 64,

@@ -92,6 +92,8 @@ impl Stored {
                 read_proof: ReadProof::Lease,
                 read_lease_ms: 500,
                 is_automatic: false,
+                is_drained: false,
+                grace_ms: 0,
                 claims_again: false,
                 owner_silence_ms: 800,
                 attest_frames: 64,

@@ -6,7 +6,7 @@
 use tideline_base::ids::{HistoryId, Position};
 
 use super::super::{genesis, seal};
-use super::{Event, HOSTS, Happening, Kind, Loss, MS, NAMES, WELL_UNTIL, World};
+use super::{BACK, Event, HOSTS, Happening, Kind, Loss, MS, NAMES, World};
 use crate::frame::{Content, Genesis};
 use crate::lease::ReadProof;
 use crate::place::Place;
@@ -48,6 +48,9 @@ impl World {
         let lasts = lasts * MS;
         if self.kind == Kind::Tense {
             return self.tense_fault(victim);
+        }
+        if self.kind == Kind::Well {
+            return self.harmless_fault(lasts);
         }
         match self.random.below(12) {
             0 => self.kill(victim, lasts),
@@ -93,11 +96,72 @@ impl World {
             return;
         };
         self.lost_host = Some((owner, self.now));
+        let lasts = BACK / 2 * MS;
         match loss {
-            Loss::Killed => self.kill(owner, WELL_UNTIL),
+            Loss::Killed => self.kill(owner, lasts),
+            Loss::KilledClockOff => {
+                let off = *self.random.one(&[-10_000, 10_000]);
+                let first = (0..HOSTS).find(|host| *host != owner);
+                self.hosts[first.unwrap_or(owner)].wall_off_ms = off;
+                self.after(500 * MS, Happening::Lose(Loss::Killed));
+            }
+            Loss::KilledWithStream => {
+                self.kill(owner, lasts);
+                let until = self.now + (4_000 + self.random.below(5_000)) * MS;
+                self.stream.elect(until, &mut self.random);
+                self.grown();
+            }
+            Loss::Frozen => self.hosts[owner].stopped_until = self.now + lasts,
             Loss::CutOff => {
-                self.cut(owner, WELL_UNTIL);
+                self.cut(owner, lasts);
                 self.links = [[false; HOSTS]; HOSTS];
+            }
+            Loss::Mute | Loss::Stalled => {
+                self.hosts[owner].is_stalled = true;
+                self.hosts[owner].is_mute = loss == Loss::Mute;
+                self.after(lasts, Happening::Uncut(owner));
+            }
+            Loss::HandsOver => {
+                let now = self.steady(owner);
+                let process = self.hosts[owner].process.as_mut();
+                if process.is_none_or(|at| at.node.hand_over(now).is_none()) {
+                    self.checker
+                        .fail(self.now, "there is nobody to hand over to");
+                }
+            }
+            Loss::Resigns => {
+                if let Some(process) = &mut self.hosts[owner].process {
+                    process.node.resign(None);
+                }
+            }
+        }
+    }
+
+    /// What no owner is to be followed for.
+    fn harmless_fault(&mut self, lasts: u64) {
+        let owner = self.owner();
+        let standbys: Vec<usize> = (0..HOSTS).filter(|host| Some(*host) != owner).collect();
+        let standby = *self.random.one(&standbys);
+        if owner.is_none() || self.checker.claims == 0 {
+            return;
+        }
+        match self.random.below(6) {
+            0 => self.kill(standby, lasts),
+            1 => {
+                let at = &mut self.hosts[standby];
+                at.stopped_until = at.stopped_until.max(self.now + lasts);
+            }
+            2 => {
+                self.cut(standby, lasts);
+                self.links = [[self.random.percent(50); HOSTS]; HOSTS];
+            }
+            3 => self.hosts[standby].wall_off_ms = *self.random.one(&[-10_000, 0, 10_000]),
+            4 => self.resign(standby),
+            _ => {
+                let until = self.now + (500 + self.random.below(8_500)) * MS;
+                self.stream.elect(until, &mut self.random);
+                self.grown();
+                self.quiet_until = until + 3_000 * MS;
             }
         }
     }
@@ -172,16 +236,18 @@ impl World {
 
     pub(super) fn uncut(&mut self, host: usize) {
         self.hosts[host].is_cut = false;
+        (self.hosts[host].is_stalled, self.hosts[host].is_mute) = (false, false);
         if self.kind == Kind::Tense {
             self.links = [[true; HOSTS]; HOSTS];
         }
         self.to(host, 0, Event::Connected);
     }
 
-    /// Where nodes do not claim by themselves, a person lets one do so.
+    /// Where nodes do not claim by themselves, and of a log that nobody has owned, a person lets one do so.
     pub(super) fn person(&mut self) {
         self.after(300 * MS, Happening::Person);
-        if self.is_automatic || self.owner().is_some() {
+        let has_begun = self.is_automatic && self.checker.claims > 0;
+        if has_begun || self.owner().is_some() {
             return;
         }
         let host = self.random.below(HOSTS as u64) as usize;

@@ -9,7 +9,7 @@ use tideline_base::ids::Position;
 
 use super::super::stream::Publish;
 use super::super::{genesis, seal};
-use super::{Event, Happening, Kind, MS, NAMES, Process, World};
+use super::{BACK, Event, Happening, Kind, MS, NAMES, Process, World};
 use crate::frame::{Content, Draft, Sealed};
 use crate::halt::Halt;
 use crate::node::{Command, Node, Options, Reading};
@@ -42,6 +42,8 @@ impl World {
             read_proof: proof,
             read_lease_ms: at.lease_ms,
             is_automatic,
+            is_drained: false,
+            grace_ms: at.boot.saturating_sub(1).min(1) * 2_000,
             claims_again: false,
             owner_silence_ms,
             attest_frames: 64,
@@ -268,9 +270,11 @@ impl World {
         for (position, write) in answered {
             self.late_acked |= write >= self.late;
             let lost = self.lost_host.filter(|(lost, _)| *lost != host);
-            if let Some((_, since)) = lost {
-                self.pause.get_or_insert(self.now - since);
-                self.is_over = true;
+            if let Some((_, since)) = lost
+                && self.pause.is_none()
+            {
+                self.pause = Some(self.now - since);
+                self.after(BACK * MS, Happening::End);
             }
             self.checker
                 .acked(self.now, host, heard, &self.stream, (position, write));

@@ -26,6 +26,8 @@ use crate::watch::Beat;
 
 const MS: u64 = 1_000;
 const HOSTS: usize = 3;
+/// A lost owner is back after so many ms, and a world goes on for so long behind its successor's first ack.
+const BACK: u64 = 12_000;
 const NAMES: [&str; HOSTS] = ["a", "b", "c"];
 /// Faults happen before this time, µs.
 const FAULTS_UNTIL: u64 = 6_000 * MS;
@@ -43,16 +45,32 @@ pub(crate) enum Kind {
     Tense,
     /// The stream is cut, made anew or replaced, once.
     Disaster,
-    /// Nothing happens but that the owner is lost, once.
+    /// Nothing happens but that the owner is lost, once, and is back a little later.
     Loses(Loss),
+    /// The owner is well. Standbys are not always, and the stream changes its leader.
+    Well,
 }
 
 /// How an owner is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     Killed,
+    /// And a standby's clock is off.
+    KilledClockOff,
+    /// With the stream's leader.
+    KilledWithStream,
+    /// Its process stands still, and wakes.
+    Frozen,
     /// Cut off from everybody.
     CutOff,
+    /// It hears everything, and nothing that it says arrives.
+    Mute,
+    /// The others hear it, and its frames do not arrive.
+    Stalled,
+    /// It hands over.
+    HandsOver,
+    /// It is told to resign to nobody.
+    Resigns,
 }
 
 #[derive(Debug)]
@@ -85,6 +103,7 @@ enum Happening {
     Disaster,
     Lose(Loss),
     Calm,
+    End,
 }
 
 struct Process {
@@ -114,6 +133,10 @@ struct Host {
     /// It does nothing before this time.
     stopped_until: u64,
     is_cut: bool,
+    /// What it publishes does not arrive.
+    is_stalled: bool,
+    /// Nor does what it says.
+    is_mute: bool,
     disk: Place,
     lease_ms: u32,
 }
@@ -185,6 +208,8 @@ impl World {
             wall_off_ms: random.below(200) as i64,
             stopped_until: 0,
             is_cut: false,
+            is_stalled: false,
+            is_mute: false,
             disk: before.clone(),
             lease_ms: leases[at],
         });
@@ -228,16 +253,22 @@ impl World {
         }
         self.after(300 * MS, Happening::Fault);
         self.after(200 * MS, Happening::Person);
-        self.after(FAULTS_UNTIL, Happening::Calm);
+        match self.kind {
+            Kind::Loses(_) => {}
+            Kind::Well => self.after(3 * FAULTS_UNTIL, Happening::Calm),
+            _ => self.after(FAULTS_UNTIL, Happening::Calm),
+        }
         if self.kind == Kind::Disaster {
             let at = 2_000 * MS + self.random.below(3_000) * MS;
             self.after(at, Happening::Disaster);
         }
-        if let Kind::Loses(loss) = self.kind {
-            self.quiet_until = u64::MAX;
+        if matches!(self.kind, Kind::Loses(_) | Kind::Well) {
             self.is_automatic = true;
             (self.lost, self.silence_ms, self.proof) = (0, 800, ReadProof::Lease);
             self.hosts.iter_mut().for_each(|host| host.lease_ms = 500);
+        }
+        if let Kind::Loses(loss) = self.kind {
+            self.quiet_until = u64::MAX;
             self.after(3_000 * MS, Happening::Lose(loss));
         }
         self.checker.committed(&self.stream);
@@ -252,6 +283,10 @@ impl World {
                 let what = format!("not well again: {state}");
                 self.checker.fail(time, &what);
             }
+        }
+        if self.kind == Kind::Well && self.checker.claims > 1 {
+            self.checker
+                .fail(self.now, "an owner that was well was followed");
         }
         self.checker.end(self.now, &self.stream);
         self.checker.wrong.take()
@@ -334,12 +369,22 @@ impl World {
             Happening::Disaster => self.disaster(),
             Happening::Lose(loss) => self.lose(loss),
             Happening::Calm => self.calm(),
+            Happening::End => self.end(),
+        }
+    }
+
+    /// An owner was lost, and followed by one other, which nobody followed.
+    fn end(&mut self) {
+        self.is_over = true;
+        if self.checker.claims != 2 {
+            let what = format!("{} claims where two are enough", self.checker.claims);
+            self.checker.fail(self.now, &what);
         }
     }
 
     /// Whether there is nothing more to be seen.
     fn look_for_the_end(&mut self) {
-        if !self.is_calm {
+        if !self.is_calm || matches!(self.kind, Kind::Loses(_)) {
             return;
         }
         let node = |host: &usize| self.hosts[*host].process.as_ref().map(|at| &at.node);

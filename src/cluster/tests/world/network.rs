@@ -22,7 +22,8 @@ impl World {
 
     pub(super) fn publish(&mut self, publish: Publish, latency: u64) {
         let is_lost = self.random.percent(self.lost / 2);
-        if self.hosts[publish.host].is_cut || is_lost {
+        let from = &self.hosts[publish.host];
+        if from.is_cut || from.is_stalled || is_lost {
             return;
         }
         if self.repeats && self.random.percent(5) {
@@ -148,10 +149,14 @@ impl World {
         self.to(host, 2 * latency, Event::Looked(facts));
     }
 
+    /// To all, itself too.
     pub(super) fn say(&mut self, host: usize, beat: &Beat) {
-        for other in (0..HOSTS).filter(|other| *other != host) {
+        if self.hosts[host].is_mute {
+            return;
+        }
+        for other in 0..HOSTS {
             let by_stream = !self.hosts[host].is_cut && !self.hosts[other].is_cut;
-            let is_heard = by_stream || self.links[host][other];
+            let is_heard = by_stream || other != host && self.links[host][other];
             if is_heard && !self.random.percent(5) {
                 let latency = self.latency();
                 self.to(other, latency, Event::Heard(beat.clone()));

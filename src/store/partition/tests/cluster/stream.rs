@@ -177,6 +177,8 @@ impl Drive {
             read_proof: ReadProof::Lease,
             read_lease_ms: 40,
             is_automatic: false,
+            is_drained: false,
+            grace_ms: 0,
             claims_again: false,
             owner_silence_ms: 800,
             attest_frames: 16,

@@ -1,0 +1,138 @@
+//! How a node comes to own the log, and lets go of it.
+//!
+//! Owns: the first owner of a new log, hand-overs, the look at whether the owner's process is there. Promises: who
+//! can't serve or is about to end gives the log to one that can own it at once; a connection is tried only to an owner
+//! that is silent. Must not: decide who owns: what drives the log does.
+
+use std::io::ErrorKind;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+use super::Membership;
+use crate::commands::address::Address;
+use crate::config::TakeOver;
+use crate::gateway::Cluster as _;
+use crate::partition::Role;
+
+impl Membership {
+    /// Waits until the node owns the log. One that nobody has ever owned the first of all nodes claims unasked: there
+    /// is no key yet by which a person could ask for it.
+    pub(in super::super) async fn owns(&self) {
+        let mut role = self.role.clone();
+        let mut is_first = self.key.nodes.keys().next() == Some(&self.key.node);
+        loop {
+            let is_new = match &*role.borrow_and_update() {
+                Role::Owns { .. } => return,
+                Role::Follows { owner: None, term } => Some(*term) == self.first_term,
+                Role::Follows { .. } | Role::Ended | Role::Stopped(_) => false,
+            };
+            // Noted for the status, too.
+            let has_all = self.has_all();
+            if is_first && is_new && has_all {
+                is_first = false;
+                self.take_over();
+            }
+            match timeout(LOOK_EVERY, role.changed()).await {
+                // The partition has ended.
+                Ok(Err(_)) => std::future::pending().await,
+                Ok(Ok(())) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Hands the log over to a standby, before this node ends; where nodes take over by themselves.
+    pub(in super::super) async fn hand_over(&self, term: u64) {
+        if self.key.take_over == TakeOver::ByItself
+            && let Some(driver) = self.driver()
+            && let Ok(Some(to)) = spawn_blocking(move || driver.hand_over()).await
+        {
+            tracing::info!(node = self.key.node, to, "hands the log over");
+            let mut role = self.role.clone();
+            let is_followed = |role: &Role| match role {
+                Role::Follows { owner, term: of } => owner.is_some() && *of > term,
+                Role::Owns { term: of } => *of > term,
+                Role::Ended | Role::Stopped(_) => true,
+            };
+            // In vain if NATS does not answer: then the others find out by themselves.
+            let _ = timeout(HANDS_OVER, role.wait_for(is_followed)).await;
+        }
+    }
+
+    /// Hands the log over, to anybody.
+    pub(in super::super) async fn give_up(&self, term: u64) {
+        if self.resign(None).is_ok() {
+            // In vain if NATS does not answer: then the claim stands.
+            let _ = timeout(GIVES_UP, self.is_deposed(term)).await;
+        }
+    }
+
+    /// Since when it has its role, ms since 1970.
+    pub(super) fn since_ms(&self) -> u64 {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes when the role changes, and whether a silent owner's process is there; as long as the membership is.
+    pub(super) fn watch(self: &Arc<Self>) {
+        let member = Arc::downgrade(self);
+        let mut role = self.role.clone();
+        let changes = member.clone();
+        tokio::spawn(async move {
+            while role.changed().await.is_ok() {
+                let Some(member) = changes.upgrade() else {
+                    return;
+                };
+                *member.since.lock().unwrap_or_else(PoisonError::into_inner) =
+                    member.clock.now_ms();
+            }
+        });
+        if self.key.take_over == TakeOver::ByItself {
+            tokio::spawn(probe(member));
+        }
+    }
+
+    /// Where the owner is, if this node has not heard it for a while.
+    fn silent_owner(&self) -> Option<(String, Address)> {
+        let Role::Follows {
+            owner: Some(owner), ..
+        } = self.role.borrow().clone()
+        else {
+            return None;
+        };
+        let silent_ms = self.driver()?.standing().silent_ms?;
+        let address = Address::parse(self.key.nodes.get(&owner)?).ok()?;
+        (owner != self.key.node && silent_ms >= SILENT_MS).then_some((owner, address))
+    }
+}
+
+/// A process that is gone refuses connections at once, which shortens the wait for it.
+async fn probe(member: Weak<Membership>) {
+    loop {
+        sleep(PROBE_EVERY).await;
+        let Some(member) = member.upgrade() else {
+            return;
+        };
+        let Some((owner, Address { host, port, .. })) = member.silent_owner() else {
+            continue;
+        };
+        let tried = timeout(PROBE_WAIT, TcpStream::connect((&*host, port))).await;
+        let is_refused = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
+        if tried.is_ok_and(|tried| tried.is_err_and(is_refused))
+            && let Some(driver) = member.driver()
+        {
+            drop(spawn_blocking(move || driver.refused(owner)));
+        }
+    }
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+const GIVES_UP: Duration = Duration::from_secs(5);
+/// A hand-over takes about a tenth of a second.
+const HANDS_OVER: Duration = Duration::from_secs(3);
+const PROBE_EVERY: Duration = Duration::from_millis(50);
+const PROBE_WAIT: Duration = Duration::from_millis(250);
+/// More than a beat was missed.
+const SILENT_MS: u64 = 300;
