@@ -14,6 +14,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
 import backups
 from drill import prepared, set_back
 from sdk import IGNORE, connect, values
+from test_series import identity, make, named, pages, point, query
 from test_streams import enabled, follow, iterator, records, shards
 
 
@@ -58,6 +59,22 @@ def test_a_restored_server_has_the_rows_of_then_and_says_that_streams_are_lost(o
     (shard,) = shards(client, stream)
     seen = [one.cells[0][1] for one in follow(client, iterator(client, stream, shard))[0]]
     assert "lost" not in seen and seen[-4:] == ["new"] * 4
+
+
+def test_series_come_back_with_what_is_known_of_them(own_server):
+    client = connect(prepared(own_server).start())
+    make(client, "series")
+    for number in range(5):
+        point(client, "series", named(n=str(number)), number, v=number)
+
+    def lose():
+        point(client, "series", named("late"), 1, v=1)
+        client.delete_timeseries_table("series")
+        make(client, "series", keys=["a"])
+
+    set_back(own_server, lose)
+    assert query(client, "series") == {identity(named(n=str(number))): {} for number in range(5)}
+    assert pages(client, "series", named(n="3")) == [(3, {"v": 3})]
 
 
 @pytest.mark.parametrize("control", [False, True])

@@ -14,6 +14,7 @@ use tideline_table::{Table, Tables};
 use tideline_wire::tablestore::{Reply, Request, StartTransaction};
 
 /// Does a request.
+#[allow(clippy::too_many_lines)] // one line or two for each operation
 pub(super) async fn call(
     (shared, tables): (&Arc<Shared>, &Tables),
     caller: &Caller,

@@ -199,20 +199,13 @@ fn definitions(new: NewSeries, txn: &mut Txn<'_>) -> Result<[Definition; 2], Rea
     let named = std::iter::once(HASH).chain(part.keys.iter().map(String::as_str));
     let of_series: Vec<KeyColumn> = named.map(|name| column(name, KeyType::String)).collect();
     let created_us = txn.now_ms() * 1_000;
-    let index = SearchIndex {
-        id: catalog::take_id(txn)?,
-        name: INDEX.to_owned(),
-        schema: schema(&part.keys),
-        time_to_live_s: -1,
-        created_us,
-    };
     let table = Definition {
         id: catalog::take_id(txn)?,
         name: meta_name(&name),
         primary_key: of_series.clone(),
         defined_columns: Vec::new(),
         indexes: Vec::new(),
-        search_indexes: vec![index],
+        search_indexes: vec![index(&part.keys, txn)?],
         mappings: Vec::new(),
         series: Some(SeriesPart {
             is_meta: true,
@@ -251,16 +244,23 @@ fn definitions(new: NewSeries, txn: &mut Txn<'_>) -> Result<[Definition; 2], Rea
 }
 
 /// What is looked for of a series: its name's columns, its attributes, and when it was last changed.
-fn schema(keys: &[String]) -> SearchSchema {
+fn index(keys: &[String], txn: &mut Txn<'_>) -> Result<SearchIndex, ReadError> {
     let text = |name: &str, is_array| Field {
         is_array,
         ..Field::new(name, FieldType::Keyword)
     };
     let named = keys.iter().map(|name| text(name, name == TAGS));
     let own = [text(ATTRIBUTES, true), Field::new(UPDATED, FieldType::Long)];
-    SearchSchema {
+    let schema = SearchSchema {
         fields: named.chain(own).collect(),
         routing_fields: Vec::new(),
         order: vec![Sorter::Key { is_desc: false }],
-    }
+    };
+    Ok(SearchIndex {
+        id: catalog::take_id(txn)?,
+        name: INDEX.to_owned(),
+        schema,
+        time_to_live_s: -1,
+        created_us: txn.now_ms() * 1_000,
+    })
 }

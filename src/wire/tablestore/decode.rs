@@ -216,7 +216,8 @@ fn check_body(operation: Operation, body: &[u8]) -> Result<(), Failure> {
         Operation::UpdateTimeseriesMeta => &[2, 1],
         _ => &[],
     };
-    count_along(body, path, &mut FIELDS_MAX.clone())
+    let mut left = FIELDS_MAX;
+    count_along(body, path, &mut left)
 }
 
 /// Counts the fields of a message, and of those in it along a path of numbers.

@@ -161,15 +161,15 @@ fn new_series(message: proto::CreateTimeseriesTableRequest) -> Result<SeriesRequ
     }
     let points = meta.table_options.unwrap_or_default();
     let metas = meta.meta_options.unwrap_or_default();
+    let metas_life_s = metas.meta_time_to_live.map_or(-1, i64::from);
     let new = NewSeries {
         name: table_name(meta.table_name)?,
         keys: meta.timeseries_key_schema,
         fields,
         points_life_s: points.time_to_live.unwrap_or(-1).into(),
-        metas_life_s: metas.meta_time_to_live.unwrap_or(-1).into(),
-        allows_attributes: metas
-            .allow_update_attributes
-            .unwrap_or(metas.meta_time_to_live.unwrap_or(-1) == -1),
+        metas_life_s,
+        // They can't be changed where they end.
+        allows_attributes: metas.allow_update_attributes.unwrap_or(metas_life_s == -1),
     };
     new.check()?;
     Ok(SeriesRequest::Create(new))
