@@ -54,8 +54,6 @@ pub(crate) enum Plant {
     StalledIsGone,
     /// A claim is sent again although the owner is heard again.
     ClaimGoesOn,
-    /// All standbys claim at once, whatever their rank.
-    NoRank,
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! nothing else, because the log decides a claim; standbys do not claim all at once; who does not hear itself, or only
 //! begins to, guesses nothing. Must not: decide whether a write counts.
 //!
-//! Beats go through the servers, also a node's own: while that comes back, the silence of others means something.
+//! Beats go through the servers, also a node's own: while that comes back, the silence of others means something. If
+//! all others are silent, the stream must answer, too: node and server may be cut off together.
 
 use std::collections::BTreeMap;
 
@@ -39,6 +40,8 @@ pub struct Beat {
     pub owner_silent_ms: Option<u64>,
     /// It could own the log at once.
     pub can_own: bool,
+    /// Digests of its settings that all nodes must have alike, by their names.
+    pub settings: BTreeMap<String, String>,
     /// Its time of day, ms since 1970.
     pub wall_ms: u64,
 }
@@ -55,6 +58,8 @@ const STALLED_MS: u64 = 1_000;
 const PASSES_MS: u64 = 1_000;
 /// A node that has not heard itself for so long is cut off.
 const DEAF_MS: u64 = 500;
+/// A node that hears nobody else claims only if the stream has answered it for so long.
+const ALONE_MS: u64 = 400;
 /// A node claims nothing if its time of day is further than this from the others' median.
 const OFF_MS: u64 = 2_000;
 /// That median is of nodes that were heard within this time.
@@ -65,10 +70,11 @@ const PRESENT_MS: u64 = 1_000;
 const MEMBERS_MAX: usize = 64;
 
 /// What is known of one node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Member {
     heard: SteadyMs,
     can_own: bool,
+    settings: BTreeMap<String, String>,
     /// By how much its time of day is ahead of this node's.
     off_ms: i64,
 }
@@ -118,6 +124,8 @@ pub(crate) struct Watch {
     passes: Run,
     /// This node hears itself.
     echoes: Run,
+    /// It hears any other node.
+    company: Run,
     /// The highest position that other nodes said to be in the stream.
     stored: Position,
 }
@@ -136,6 +144,7 @@ impl Watch {
             is_stalled: false,
             passes: Run::default(),
             echoes: Run::default(),
+            company: Run::default(),
             stored: Position::ZERO,
         }
     }
@@ -153,11 +162,13 @@ impl Watch {
         if self.is_me(beat) {
             return self.echoes.came(now, DEAF_MS);
         }
+        self.company.came(now, DEAF_MS);
         self.stored = self.stored.max(beat.stored);
         if self.members.contains_key(&beat.node) || self.members.len() < MEMBERS_MAX {
             let member = Member {
                 heard: now,
                 can_own: beat.can_own,
+                settings: beat.settings.clone(),
                 off_ms: beat.wall_ms.cast_signed() - wall_ms.cast_signed(),
             };
             self.members.insert(beat.node.clone(), member);
@@ -197,11 +208,6 @@ impl Watch {
         self.passes.came(now, PASSES_MS);
     }
 
-    /// Whether the owner says that the stream does not answer it.
-    pub(crate) fn is_stalled(&self) -> bool {
-        self.is_stalled
-    }
-
     /// How long ago this node heard the owner itself, in ms.
     pub(crate) fn owner_silent_ms(&self, now: SteadyMs) -> Option<u64> {
         self.has_heard.then(|| now.since(self.owner_heard))
@@ -214,8 +220,28 @@ impl Watch {
             true => SteadyMs(0),
             false => self.echoes.since(now, DEAF_MS)?,
         };
+        // Who hears others again was cut off from them: the owner may come next.
+        let company = self.company.since(now, DEAF_MS).unwrap_or_default();
         let heard = self.owner_heard.max(self.owner_told).max(hears);
-        Some(now.since(heard))
+        Some(now.since(heard.max(company)))
+    }
+
+    /// Whether this node hears nobody else. It may be cut off together with the server that it talks to.
+    fn is_alone(&self, now: SteadyMs) -> bool {
+        self.company.since(now, DEAF_MS).is_none()
+    }
+
+    /// Whether only the stream's answers can show that this node is not cut off.
+    fn is_unproven(&self, now: SteadyMs) -> bool {
+        self.is_alone(now) && self.passes.lasts_ms(now, PASSES_MS) < ALONE_MS
+    }
+
+    /// Whether a look at the stream would help to judge an owner.
+    pub(crate) fn wants_look(&self, now: SteadyMs) -> bool {
+        let is_silent = self
+            .silent_ms(now)
+            .is_some_and(|silent| silent >= REFUSED_MS);
+        self.is_stalled || is_silent && self.is_alone(now)
     }
 
     fn present(&self, now: SteadyMs, within_ms: u64) -> impl Iterator<Item = (&str, &Member)> {
@@ -243,10 +269,7 @@ impl Watch {
 
     /// Whether a standby is to claim by itself.
     pub(crate) fn is_due(&self, place: &Place, now: SteadyMs) -> bool {
-        let turn_ms = match is_planted(Plant::NoRank) {
-            true => 0,
-            false => RANK_MS * self.rank(place, now),
-        };
+        let turn_ms = RANK_MS * self.rank(place, now);
         let silence_ms = match self.is_refused {
             true => REFUSED_MS,
             false => self.silence_ms,
@@ -254,16 +277,40 @@ impl Watch {
         let is_silent = self
             .silent_ms(now)
             .is_some_and(|silent| silent >= silence_ms + turn_ms);
+        let is_silent = is_silent && !self.is_unproven(now);
+        is_silent || self.is_passed_over(turn_ms, now)
+    }
+
+    /// Whether the stream answers this node, and not the owner.
+    fn is_passed_over(&self, turn_ms: u64, now: SteadyMs) -> bool {
         // What arrives late was answered before.
         let passes = self.passes.lasts_ms(now, PASSES_MS) >= PASSES_MS + turn_ms;
-        let passes = passes || is_planted(Plant::StalledIsGone);
-        is_silent || self.is_stalled && passes
+        self.is_stalled && (passes || is_planted(Plant::StalledIsGone))
     }
 
     /// Whether the owner is well, as far as this node can tell: a claim that is on its way need not go again.
-    pub(crate) fn is_well(&self, now: SteadyMs) -> bool {
+    pub(crate) fn is_well(&self, place: &Place, now: SteadyMs) -> bool {
+        let turn_ms = RANK_MS * self.rank(place, now);
         let is_heard = self.silent_ms(now).is_none_or(|silent| silent < REFUSED_MS);
-        is_heard && !self.is_stalled
+        let may_be_heard = is_heard || self.is_unproven(now);
+        may_be_heard && !self.is_passed_over(turn_ms, now)
+    }
+
+    /// A node that has other settings than these, and which.
+    pub(crate) fn differs(
+        &self,
+        settings: &BTreeMap<String, String>,
+        now: SteadyMs,
+    ) -> Option<(String, String)> {
+        let mut others = self.present(now, KNOWN_MS);
+        others.find_map(|(node, member)| {
+            let is_other = |(of, digest): &(&String, &String)| {
+                let theirs = member.settings.get(*of);
+                theirs.is_some_and(|theirs| theirs != *digest)
+            };
+            let (of, _) = settings.iter().find(is_other)?;
+            Some((node.to_owned(), of.clone()))
+        })
     }
 
     /// By how many ms this node's time of day is off the others', if that is too far to claim: frames have times.
@@ -306,6 +353,7 @@ mod tests {
             stalled_ms: 0,
             owner_silent_ms: None,
             can_own: true,
+            settings: BTreeMap::new(),
             wall_ms,
         }
     }
@@ -346,15 +394,28 @@ mod tests {
         assert_eq!(Bed::of("b").due(&["b", "c"]), Some(1_800));
         assert_eq!(Bed::of("c").due(&["b", "c"]), Some(2_100));
         // Who is not there, or could not own the log, has no turn.
-        assert_eq!(Bed::of("c").due(&["c"]), Some(2_000));
         let mut bed = Bed::of("c");
         let unable = Beat {
             can_own: false,
             ..beat("b", 0)
         };
+        bed.0.members.clear();
         bed.0.heard(&unable, &place(), SteadyMs(1_000), 0);
-        assert_eq!(bed.due(&["c"]), Some(1_800));
+        assert_eq!(bed.due(&["c", "d"]), Some(1_800));
         assert_eq!(Bed::of("b").due(&[]), None, "it is cut off");
+        assert_eq!(Bed::of("b").due(&["b"]), None, "perhaps with its server");
+        let mut bed = Bed::of("b");
+        let answered = (1_100..9_000).step_by(100).find(|at| {
+            bed.hears(&["b"], *at);
+            if *at >= 3_000 && bed.0.wants_look(SteadyMs(*at)) {
+                bed.0.passed(SteadyMs(*at));
+            }
+            bed.is_due(*at)
+        });
+        assert_eq!(answered, Some(3_400));
+        // Whoever is heard again comes before a guess.
+        bed.hears(&["b", "c"], 3_500);
+        assert!(!bed.is_due(3_500) && bed.0.is_well(&place(), SteadyMs(3_500)));
         assert_eq!(Bed::of("b").due(&["a", "b"]), None);
         // What was missed while it was cut off is no silence.
         let mut bed = Bed::of("b");
@@ -391,7 +452,7 @@ mod tests {
     fn a_refused_connection_shortens_the_silence() {
         let mut bed = Bed::of("b");
         bed.0.refused("c", &place());
-        bed.hears(&["b"], 1_400);
+        bed.hears(&["b", "c"], 1_400);
         assert!(!bed.is_due(1_400));
         bed.0.refused("a", &place());
         assert!(!bed.is_due(1_399) && bed.is_due(1_400));
@@ -422,9 +483,17 @@ mod tests {
         assert_eq!(due(&|at| at >= 5_000), Some(6_000));
         let mut bed = Bed::of("b");
         bed.0.heard(&stalled, &place(), SteadyMs(1_000), 0);
-        assert!(bed.0.is_stalled() && !bed.0.is_well(SteadyMs(1_000)));
-        bed.hears(&["a"], 1_100);
-        assert!(!bed.0.is_stalled() && bed.0.is_well(SteadyMs(1_100)));
+        assert!(bed.0.is_stalled && bed.0.is_well(&place(), SteadyMs(1_000)));
+        for at in (1_100..=2_100).step_by(100) {
+            bed.0.passed(SteadyMs(at));
+            bed.hears(&["b", "c"], at);
+        }
+        assert!(!bed.0.is_well(&place(), SteadyMs(2_100)), "nobody hears it");
+        bed.0.heard(&stalled, &place(), SteadyMs(2_100), 0);
+        bed.hears(&["b"], 2_100);
+        assert!(!bed.0.is_well(&place(), SteadyMs(2_100)));
+        bed.hears(&["a"], 2_200);
+        assert!(!bed.0.is_stalled && bed.0.is_well(&place(), SteadyMs(2_200)));
     }
 
     #[test]
@@ -440,6 +509,34 @@ mod tests {
         }
         assert_eq!(watch.successor(SteadyMs(999)), Some("c"));
         assert_eq!(watch.successor(SteadyMs(1_000)), None);
+    }
+
+    #[test]
+    fn settings_that_differ_are_named() {
+        let mine = BTreeMap::from([("policy", "1"), ("limits", "2")]);
+        let mine: BTreeMap<_, _> = mine
+            .into_iter()
+            .map(|(of, to)| (of.into(), to.into()))
+            .collect();
+        let mut watch = Watch::new("a".to_owned(), 1, 800, SteadyMs(0));
+        for (node, settings, differs) in [
+            // An earlier version says nothing of them.
+            ("b", BTreeMap::new(), None),
+            ("c", mine.clone(), None),
+            (
+                "d",
+                BTreeMap::from([("limits".into(), "3".into())]),
+                Some("limits"),
+            ),
+        ] {
+            let beat = Beat {
+                settings,
+                ..beat(node, 0)
+            };
+            watch.heard(&beat, &place(), SteadyMs(0), 0);
+            let found = watch.differs(&mine, SteadyMs(0));
+            assert_eq!(found, differs.map(|of| (node.to_owned(), of.to_owned())));
+        }
     }
 
     #[test]

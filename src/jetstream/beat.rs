@@ -2,6 +2,8 @@
 //!
 //! Owns: a beat's JSON. Promises: what is not one is dropped. Must not: decide who is believed.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tideline_base::ids::{HistoryId, Position};
 use tideline_cluster::Beat;
@@ -26,6 +28,8 @@ struct Said {
     owner_silent_ms: Option<u64>,
     #[serde(default)]
     can_own: bool,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    settings: BTreeMap<String, String>,
     wall_ms: u64,
 }
 
@@ -42,6 +46,7 @@ pub(crate) fn encode(beat: &Beat) -> Vec<u8> {
         stalled_ms: beat.stalled_ms,
         owner_silent_ms: beat.owner_silent_ms,
         can_own: beat.can_own,
+        settings: beat.settings.clone(),
         wall_ms: beat.wall_ms,
     };
     serde_json::to_vec(&said).unwrap_or_default()
@@ -62,6 +67,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Beat> {
         stalled_ms: said.stalled_ms,
         owner_silent_ms: said.owner_silent_ms,
         can_own: said.can_own,
+        settings: said.settings,
         wall_ms: said.wall_ms,
     })
 }
@@ -84,6 +90,7 @@ mod tests {
             stalled_ms: 3,
             owner_silent_ms: Some(7),
             can_own: true,
+            settings: BTreeMap::from([("policy".to_owned(), "0".repeat(32))]),
             wall_ms: 1_700_000_000_000,
         };
         let bytes = encode(&beat);

@@ -323,6 +323,7 @@ impl Cluster for Newcomer {
             rank: None,
             unready: None,
             notice: None,
+            warning: None,
             digests: BTreeMap::new(),
         }
     }

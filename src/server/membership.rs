@@ -112,6 +112,8 @@ impl Membership {
         let metrics = by.1.cluster();
         let opened = Opened::by(config, by, open).await;
         let (opened, seat) = opened.map_err(StartError::Store)?;
+        let digests = config.digests().into_iter();
+        let digests: BTreeMap<_, _> = digests.map(|(of, text)| (of.to_owned(), text)).collect();
         let options = Options {
             access,
             demands: Demands {
@@ -133,6 +135,7 @@ impl Membership {
                 attest_frames: ATTEST_FRAMES,
                 attest_ms: ATTEST_MS,
                 trim: trim(key),
+                settings: digests.clone(),
             },
         };
         let partitions = opened.partitions.clone();
@@ -151,9 +154,8 @@ impl Membership {
             let why = "the partition is no member's".to_owned();
             watch::channel(Role::Stopped(why)).1
         });
-        let digests = config.digests().into_iter();
         let membership = Membership {
-            digests: digests.map(|(of, text)| (of.to_owned(), text)).collect(),
+            digests,
             key: key.clone(),
             first_term,
             secret: key.secret().map_err(|error| StartError::Setting(error.0))?,

@@ -137,6 +137,9 @@ def test_clients_go_on_where_a_directory_becomes_a_clusters(place, tmp_path):
     adopted(cluster, plain)
     shutil.move(plain, n2.data)
     shutil.move(alone.data, n1.data)
+    # While nobody gives it one, it hears that it is to end.
+    n3.start()
+    assert n3.status()["role"] == "joining" and n3.stop() == 0
     cluster.start().first()
     soon(lambda: n3.status()["role"] == "follower")
     assert "took a snapshot" in n3.whole_log()

@@ -12,6 +12,8 @@ mod stream;
 mod succeed;
 mod time;
 
+use std::collections::BTreeMap;
+
 pub use succeed::{Standing, Unready};
 use tideline_base::ids::Position;
 
@@ -54,6 +56,8 @@ pub struct Options {
     pub attest_ms: u64,
     /// When frames may go from the stream.
     pub trim: TrimOptions,
+    /// Digests of the settings that all nodes must have alike, by their names.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// Three beats: below that, standbys would claim from an owner that is well.

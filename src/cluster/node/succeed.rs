@@ -25,6 +25,8 @@ pub struct Standing {
     pub rank: u64,
     /// Why it would not claim by itself.
     pub unready: Option<Unready>,
+    /// A node that has other settings than this one, where all must be alike, and which.
+    pub differs: Option<(String, String)>,
 }
 
 /// Why a node does not claim the log by itself.
@@ -106,6 +108,7 @@ impl Node {
             silent_ms: self.watch.silent_ms(now).filter(|_| !is_owner),
             rank: self.watch.rank(&self.place, now),
             unready: self.unready(now).filter(|_| !is_owner),
+            differs: self.watch.differs(&self.options.settings, now),
         }
     }
 
@@ -167,7 +170,7 @@ impl Node {
     /// stored yet, so it stays the frame for its position; but it is not sent again.
     pub(super) fn waits(&self, now: SteadyMs) -> bool {
         let is_guess = self.role == Role::Claiming && !self.is_asked(now);
-        is_guess && self.watch.is_well(now) && !is_planted(Plant::ClaimGoesOn)
+        is_guess && self.watch.is_well(&self.place, now) && !is_planted(Plant::ClaimGoesOn)
     }
 
     pub(super) fn claim(&self) -> Claim {

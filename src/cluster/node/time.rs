@@ -58,7 +58,7 @@ impl Node {
         if self.stopped().is_some() {
             return;
         }
-        if self.watch.is_stalled() {
+        if self.watch.wants_look(now) {
             self.attach.hurry(now);
         }
         let look = self.attach.tick(&self.place, self.watch.stored(), now);
@@ -124,6 +124,7 @@ impl Node {
             stalled_ms: waited.map_or(0, |settle| settle.waited_ms(now)),
             owner_silent_ms: self.watch.owner_silent_ms(now).filter(|_| !self.owns()),
             can_own: self.unable(now).is_none(),
+            settings: self.options.settings.clone(),
             wall_ms,
         }
     }

@@ -32,7 +32,7 @@ const PLANTS: &[(Plant, Kind, u64)] = &[
     (Plant::TrimsUncovered, Kind::Trims, 0),
     (Plant::DeafGuess, Kind::Well, 10),
     (Plant::StalledIsGone, Kind::Well, 0),
-    (Plant::ClaimGoesOn, Kind::Well, 355),
+    (Plant::ClaimGoesOn, Kind::Well, 0),
 ];
 const SEEDS: u64 = 3_000;
 

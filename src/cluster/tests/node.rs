@@ -43,6 +43,7 @@ impl Bed {
             attest_frames: 4_096,
             attest_ms: 60_000,
             trim: crate::TrimOptions::default(),
+            settings: std::collections::BTreeMap::new(),
         };
         let node = Node::new(options, log.clone(), SteadyMs(0));
         let mut bed = Bed { node, log, now: 0 };
@@ -271,6 +272,7 @@ fn beats_of_before_a_rebuild_do_not_count() {
         stalled_ms: 0,
         owner_silent_ms: None,
         can_own: false,
+        settings: std::collections::BTreeMap::new(),
         wall_ms: 0,
     };
     bed.node.take_over(SteadyMs(bed.now));

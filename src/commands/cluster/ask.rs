@@ -156,6 +156,7 @@ fn line(node: &str, said: &Result<NodeStatus, String>, now_ms: u64) -> String {
         known,
         reason,
         notice,
+        warning,
         owner,
         version,
         since_ms,
@@ -182,7 +183,7 @@ fn line(node: &str, said: &Result<NodeStatus, String>, now_ms: u64) -> String {
     if let Some(why) = unready {
         line += &format!(" (would not claim: {why})");
     }
-    for why in reason.iter().chain(notice) {
+    for why in reason.iter().chain(notice).chain(warning) {
         line += &format!(" ({why})");
     }
     line + &format!(", version {version}")
@@ -230,8 +231,9 @@ fn judge(answers: &Answers) -> Result<(), String> {
     if let Some(stopped) = heard.iter().find(|one| one.role == NodeRole::Stopped) {
         return Err(stopped.why_not());
     }
-    if let Some(notice) = heard.iter().find_map(|one| one.notice.clone()) {
-        return Err(notice);
+    let told = |one: &&NodeStatus| one.notice.clone().or(one.warning.clone());
+    if let Some(told) = heard.iter().find_map(told) {
+        return Err(told);
     }
     let owners = heard.iter().filter(|one| one.role == NodeRole::Owner);
     let owners: Vec<&str> = owners.map(|one| &*one.node).collect();
@@ -291,6 +293,7 @@ mod tests {
             rank: None,
             unready: None,
             notice: None,
+            warning: None,
             digests: [("policy".to_owned(), "a".to_owned())].into(),
         };
         (node.to_owned(), Ok(status))

@@ -75,9 +75,12 @@ pub struct NodeStatus {
     /// Why it would not own the log by itself if the owner was gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unready: Option<String>,
-    /// Something that a person should know.
+    /// Why it can't be relied on at the moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
+    /// Something that a person should know, and that stops nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// Of the settings that all nodes must have alike.
     pub digests: BTreeMap<String, String>,
 }
@@ -144,7 +147,7 @@ impl NodeStatus {
     }
 }
 
-const TAKE_OVER: &str = "`tideline cluster take-over` makes a node own it";
+const TAKE_OVER: &str = "a standby takes over, or `tideline cluster take-over` makes a node own it";
 /// A client asks again so much later.
 const RETRY_MS: u32 = 1_000;
 
@@ -154,8 +157,7 @@ pub trait Cluster: fmt::Debug + Send + Sync + 'static {
     fn status(&self) -> NodeStatus;
     /// Has it claim the log once it has applied all of it.
     fn take_over(&self);
-    /// Has it hand the log over, to the node that is named or another one. `Err`: it does not own it, or there is no
-    /// such node.
+    /// Has it hand the log over, to a node if one is named. `Err`: it does not own it, or there is no such node.
     fn resign(&self, to: Option<String>) -> Result<(), String>;
     /// Has it own the log only if it is told to, and hand it over; or ends that.
     fn drain(&self, is_drained: bool);

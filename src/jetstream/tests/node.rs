@@ -215,6 +215,7 @@ fn a_node() {
             attest_frames: 64,
             attest_ms: 1_000,
             trim: tideline_cluster::TrimOptions::default(),
+            settings: BTreeMap::new(),
         },
     };
     let driver = Driver::begin(options, place, Box::new(writer)).expect("it begins");

@@ -99,6 +99,7 @@ impl Stored {
                 attest_frames: 64,
                 attest_ms: 500,
                 trim: tideline_cluster::TrimOptions::default(),
+                settings: BTreeMap::new(),
             },
         };
         let driver = Driver::begin(options, seat.place, Box::new(seat.host)).expect("it begins");

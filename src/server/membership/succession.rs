@@ -62,12 +62,20 @@ impl Membership {
         }
     }
 
-    /// Hands the log over, to anybody.
+    /// Hands the log over: to a standby where these take over by themselves, else to nobody.
     pub(in super::super) async fn give_up(&self, term: u64) {
-        if self.resign(None).is_ok() {
-            // In vain if NATS does not answer: then the claim stands.
-            let _ = timeout(GIVES_UP, self.is_deposed(term)).await;
-        }
+        let Some(driver) = self.driver() else {
+            return;
+        };
+        let by_itself = self.key.take_over == TakeOver::ByItself;
+        let asked = spawn_blocking(move || {
+            if !by_itself || driver.hand_over().is_none() {
+                driver.resign(None);
+            }
+        });
+        // In vain if NATS does not answer: then the claim stands.
+        let _ = asked.await;
+        let _ = timeout(GIVES_UP, self.is_deposed(term)).await;
     }
 
     /// Since when it has its role, ms since 1970.

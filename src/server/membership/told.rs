@@ -38,19 +38,31 @@ impl Membership {
         self.metrics.unready.count(u64::from(is_unready));
     }
 
-    /// Something that a person should know.
-    fn notice(&self, role: NodeRole, standing: &Standing) -> Option<String> {
-        let node = &self.key.node;
+    /// Why this node can't be relied on at the moment.
+    fn notice(&self, role: NodeRole) -> Option<String> {
         let unsure_ms = self.driver().map_or(0, |driver| driver.unsure_ms());
-        match (role, standing.unready) {
-            (NodeRole::Owner | NodeRole::Follower, _) if unsure_ms > UNSURE_MS => Some(format!(
-                "node {node} has not seen the whole log for {unsure_ms} ms: can it reach NATS?"
-            )),
-            (_, Some(why @ Unready::Clock(_))) => Some(format!(
+        let is_unsure =
+            matches!(role, NodeRole::Owner | NodeRole::Follower) && unsure_ms > UNSURE_MS;
+        is_unsure.then(|| {
+            format!(
+                "node {} has not seen the whole log for {unsure_ms} ms: can it reach NATS?",
+                self.key.node
+            )
+        })
+    }
+
+    /// What a person should know, and what stops nothing.
+    fn warning(&self, standing: &Standing) -> Option<String> {
+        let node = &self.key.node;
+        if let Some(why @ Unready::Clock(_)) = standing.unready {
+            return Some(format!(
                 "node {node} does not own the log before its clock is set: {why}"
-            )),
-            _ => None,
+            ));
         }
+        let (other, section) = standing.differs.as_ref()?;
+        Some(format!(
+            "{section} is set otherwise on {other} than on {node}: all nodes need the same"
+        ))
     }
 }
 
@@ -77,7 +89,7 @@ impl Cluster for Membership {
         let known = driver.as_ref().map_or(0, |driver| driver.known().0);
         let standing = driver.filter(|_| role != NodeRole::Stopped);
         let standing = standing.map_or_else(Standing::default, |driver| driver.standing());
-        let notice = self.notice(role, &standing);
+        let (notice, warning) = (self.notice(role), self.warning(&standing));
         let url = owner.as_ref().and_then(|owner| self.key.nodes.get(owner));
         let is_standby = matches!(role, NodeRole::Follower | NodeRole::Joining);
         NodeStatus {
@@ -100,6 +112,7 @@ impl Cluster for Membership {
                 .filter(|_| is_standby)
                 .map(|why| why.to_string()),
             notice,
+            warning,
             digests: self.digests.clone(),
         }
     }
@@ -122,10 +135,7 @@ impl Cluster for Membership {
             return Err(format!("{to} is no other node of the cluster"));
         }
         if let Some(driver) = self.driver() {
-            drop(spawn_blocking(move || match to {
-                None if driver.hand_over().is_some() => {}
-                to => driver.resign(to),
-            }));
+            drop(spawn_blocking(move || driver.resign(to)));
         }
         Ok(())
     }

@@ -156,7 +156,16 @@ impl World {
                 self.links = [[self.random.percent(50); HOSTS]; HOSTS];
             }
             3 => self.hosts[standby].wall_off_ms = *self.random.one(&[-10_000, 0, 10_000]),
-            4 => self.resign(standby),
+            4 => {
+                self.cut(standby, lasts);
+                self.hosts[standby].is_apart = true;
+                self.links = [[false; HOSTS]; HOSTS];
+                // When it is back, nobody has written.
+                let until = self.now + lasts + self.random.below(1_500) * MS;
+                self.stream.elect(until, &mut self.random);
+                self.grown();
+                self.quiet_until = until + 3_000 * MS;
+            }
             _ => {
                 let until = self.now + (500 + self.random.below(8_500)) * MS;
                 self.stream.elect(until, &mut self.random);
@@ -237,6 +246,7 @@ impl World {
     pub(super) fn uncut(&mut self, host: usize) {
         self.hosts[host].is_cut = false;
         (self.hosts[host].is_stalled, self.hosts[host].is_mute) = (false, false);
+        self.hosts[host].is_apart = false;
         if self.kind == Kind::Tense {
             self.links = [[true; HOSTS]; HOSTS];
         }

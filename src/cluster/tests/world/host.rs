@@ -49,6 +49,7 @@ impl World {
             attest_frames: 64,
             attest_ms: 2_000,
             trim,
+            settings: BTreeMap::new(),
         };
         let mut node = Node::new(options, at.disk.clone(), now);
         node.covers(at.disk.position);

@@ -133,6 +133,8 @@ struct Host {
     /// It does nothing before this time.
     stopped_until: u64,
     is_cut: bool,
+    /// It is cut off with the server that it talks to: it hears itself.
+    is_apart: bool,
     /// What it publishes does not arrive.
     is_stalled: bool,
     /// Nor does what it says.
@@ -208,6 +210,7 @@ impl World {
             wall_off_ms: random.below(200) as i64,
             stopped_until: 0,
             is_cut: false,
+            is_apart: false,
             is_stalled: false,
             is_mute: false,
             disk: before.clone(),

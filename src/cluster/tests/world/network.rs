@@ -156,7 +156,10 @@ impl World {
         }
         for other in 0..HOSTS {
             let by_stream = !self.hosts[host].is_cut && !self.hosts[other].is_cut;
-            let is_heard = by_stream || other != host && self.links[host][other];
+            let is_heard = match other == host {
+                true => by_stream || self.hosts[host].is_apart,
+                false => by_stream || self.links[host][other],
+            };
             if is_heard && !self.random.percent(5) {
                 let latency = self.latency();
                 self.to(other, latency, Event::Heard(beat.clone()));

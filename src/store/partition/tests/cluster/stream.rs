@@ -184,6 +184,7 @@ impl Drive {
             attest_frames: 16,
             attest_ms: 50,
             trim: tideline_cluster::TrimOptions::default(),
+            settings: std::collections::BTreeMap::new(),
         };
         let place_at = place.position;
         let driven = Driven {
