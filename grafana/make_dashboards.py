@@ -323,6 +323,11 @@ BOARDS = {
               *quantiles("tideline_commit_sync_seconds")),
         panel("Requests by result", "reqps", "outcome_unknown and unavailable: the log did not answer in time, or another node owns it.",
               (rate("tideline_requests_total", "result"), "{{result}}")),
+        panel("Passed on", "reqps", "Requests that nodes which follow pass on to the owner. Lost: their answer was lost with the owner; refused: no owner was reached.",
+              *[(rate(f"tideline_cluster_passed{end}_total", "instance"), "{{instance}}" + end.replace("_", " ")) for end in ["", "_lost", "_refused"]]),
+        panel("Connections passed on", "short", "Each is one of a client here, and one to the owner.", (gauge("tideline_cluster_passing"), "{{instance}}")),
+        panel("Requests that wait for an owner", "short", "Near 0 but for a hand-over's moment. At 1,024 further ones are refused.",
+              (gauge("tideline_cluster_waiting"), "{{instance}}")),
         panel("Log position", "short", "The last frame that each node has, so where the lines meet nobody is behind.", each("tideline_log_position")),
     ]),
     "clients": ("Clients", [

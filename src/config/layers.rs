@@ -247,6 +247,7 @@ impl Config {
             tablestore: self.tablestore_options(),
             centrifuge: self.centrifuge_options()?,
             cluster: None,
+            nodes: self.nodes()?,
             metrics: Arc::clone(metrics),
         })
     }

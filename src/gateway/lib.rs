@@ -33,7 +33,9 @@ pub mod webhook;
 mod woken;
 
 pub use changes::body as changes_body;
-pub use cluster::{AccessNow, Cluster, NodeRole, NodeSecret, NodeStatus, NotGiven, Standby};
+pub use cluster::{
+    AccessNow, Cluster, NodeRole, NodeSecret, NodeStatus, Nodes, NotGiven, Place, Standby,
+};
 pub use dispatch::{shape, told_sql};
 pub use entrance::address::Network;
 pub use entrance::bootstrap::BOOTSTRAP_SOCKET;
@@ -112,6 +114,8 @@ pub struct Options {
     pub centrifuge: Option<Arc<centrifuge::Options>>,
     /// This node's part in a cluster; `None` = the server is alone.
     pub cluster: Option<Arc<dyn Cluster>>,
+    /// The nodes of that cluster.
+    pub nodes: Option<Arc<Nodes>>,
     /// Where figures go.
     pub metrics: Arc<Metrics>,
 }
@@ -174,6 +178,8 @@ struct Shared {
     /// What pages of browsers show in place of a credential.
     tickets: tickets::Tickets,
     origins: http::origin::Allowed,
+    /// Lines of the log about what wanted to be another node.
+    strange_nodes: log_limit::LogLimit,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
     /// All of them, of every dialect.
@@ -250,6 +256,7 @@ impl Gateway {
             emulated: Arc::default(),
             began: Instant::now(),
             origins,
+            strange_nodes: log_limit::LogLimit::default(),
             door,
             sessions,
             waits_over: CancellationToken::new(),
@@ -302,6 +309,11 @@ impl Gateway {
                 stopped.run_until_cancelled(door.sweep()).await;
             }
         });
+        if let Some(nodes) = self.shared.options.nodes.clone() {
+            let stop = self.accepting.clone();
+            let looking = async move { stop.run_until_cancelled(nodes.look_up()).await };
+            self.acceptor.spawn(looking);
+        }
         if let Some(certificate) = self.shared.options.certificate.clone() {
             let (wake, metrics) = (&self.renewal, &self.shared.metrics);
             let renew =

@@ -214,10 +214,10 @@ impl Member {
         match now {
             Now::Owns(server, _) => server.stop_within(drain).await,
             Now::Follows(standby, opened) => {
-                standby.stop().await;
+                standby.end().await;
                 opened.partitions.close().await;
             }
-            Now::Stopped(standby) => standby.stop().await,
+            Now::Stopped(standby) => standby.end().await,
             Now::Neither => {}
         }
         self.membership.end().await;

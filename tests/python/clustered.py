@@ -10,17 +10,15 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
+from nats import Nats
 from server import Server
 
-NATS = shutil.which("nats-server", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", ""))
 NAMES = ["n1", "n2", "n3"]
 PATIENCE = 60
 
@@ -37,7 +35,7 @@ def soon(look, patience=PATIENCE):
 
 
 class Node(Server):
-    """One that need not be ready: a standby never is."""
+    """One that need not be ready."""
 
     def start(self):
         self.write_config()
@@ -49,10 +47,19 @@ class Node(Server):
         return self
 
     def ready(self):
+        """Whether it serves as the owner."""
+        return self.said() == (200, b"ready\n")
+
+    def passes(self):
+        """Whether calls are served that come here, by whomever."""
+        return self.said()[0] == 200
+
+    def said(self):
         try:
-            return self.get("/readyz")[0] == 200
+            status, _, body = self.get("/readyz")
         except OSError:
-            return False
+            return None, b""
+        return status, body
 
     def status(self):
         status, _, body = self.get("/v1/cluster")
@@ -65,45 +72,26 @@ class Cluster:
         """`is_made`: with a new log; else a directory is adopted. `take_over`: who says which standby is to own the log."""
         self.directory = pathlib.Path(directory)
         self.binary = os.environ["TIDELINE_BIN"]
-        self.nats = {}
         # Servers on directories that have left.
         self.alone = []
         # What the commands show.
         self.key = ""
-        client, route, monitor = ports(3)
-        hosts = {name: f"127.0.0.{number}" for number, name in enumerate(["m1", "m2", "m3"], 1)}
-        self.command(
-            "nats-config", "--peers", ",".join(f"{name}={host}" for name, host in hosts.items()), "--name", "chat",
-            "--out", self.directory / "nats", "--store", self.directory / "store", "--client-port", client,
-            "--route-port", route, "--monitor-port", monitor,
-        )
-        for name in hosts:
-            text = (self.directory / "nats" / f"{name}.conf").read_text()
-            # One machine's folder for each: they share a disk here.
-            (self.directory / "nats" / f"{name}.conf").write_text(text.replace(f"{self.directory}/store", f"{self.directory}/store-{name}"))
-            self.start_nats(name)
+        made = Nats(self.directory, self.binary)
+        self.nats, self.start_nats, self.login = made.servers, made.start, made.login
         self.nodes = [Node(self.folder(name), environment) for name in NAMES]
         places = ", ".join(f'{name} = "{node.origin}"' for name, node in zip(NAMES, self.nodes))
-        listed = lambda port: json.dumps([f"{host}:{port}" for host in hosts.values()])
         for name, node in zip(NAMES, self.nodes):
             node.config = (
-                f'{settings}\n[cluster]\nname = "chat"\nnode = "{name}"\nnodes = {{ {places} }}\nnats = {listed(client)}\n'
-                f'nats_monitors = {listed(monitor)}\nnats_login_file = "{self.directory}/nats/node.login"\n'
-                f'take_over = "{take_over}"\n'
+                f'{settings}\n[cluster]\nnode = "{name}"\nnodes = {{ {places} }}\n{made.settings()}take_over = "{take_over}"\n'
             )
             node.write_config()
         self.config = self.nodes[0].config_path
-        self.login = self.directory / "nats" / "operator.login"
         if is_made:
             soon(self.create)
 
     def folder(self, name):
         (self.directory / name).mkdir()
         return self.directory / name
-
-    def start_nats(self, name):
-        with open(self.directory / f"{name}.log", "ab") as log:
-            self.nats[name] = subprocess.Popen([NATS, "-c", self.directory / "nats" / f"{name}.conf"], stdout=log, stderr=log)
 
     def create(self):
         ran = self.run("create", "--config", self.config, "--login", self.login)
@@ -202,17 +190,6 @@ class Cluster:
 
     def __exit__(self, *_):
         self.close()
-
-
-def ports(count):
-    """Free ones, on all of this machine's addresses."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("0.0.0.0", 0))
-    found = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return found
 
 
 class Writer(threading.Thread):

@@ -12,6 +12,8 @@ import socket
 import subprocess
 import time
 
+from through import Through
+
 #: Seconds for a change of partitions: it is tried again after 1, 2, 4 … 30 s where calls would wait too long for it.
 CHANGE_PATIENCE = 300
 #: A directory is copied by some tests, and by default 256 MiB of it are empty.
@@ -36,6 +38,8 @@ class Server:
         # What a client of a server with TLS trusts: an ssl.SSLContext.
         self.tls = tls
         self.process = None
+        # The second node, which is the one that is called.
+        self.through = None
 
     @property
     def url(self):
@@ -59,14 +63,12 @@ class Server:
         if self.config is not None:
             self.write_config()
             command += ["--config", self.config_path]
+        environment = {"TIDELINE_RESERVE_BYTES": RESERVE, **os.environ, **self.environment}
+        if os.environ.get("TIDELINE_THROUGH") == "standby":
+            self.through = self.through or Through(self, free_port)
+            command = self.through.start(self, environment)
         with open(os.path.join(self.directory, "server.log"), "ab") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={"TIDELINE_RESERVE_BYTES": RESERVE, **os.environ, **self.environment},
-            )
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if self.answers("/readyz"):
@@ -102,6 +104,8 @@ class Server:
             return None
         if self.process.poll() is None:
             self.process.send_signal(how)
+        if self.through:
+            self.through.stop()
         try:
             return self.process.wait(60)
         finally:

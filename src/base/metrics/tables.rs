@@ -86,6 +86,21 @@ groups! {
         unready: Gauge, "tideline_cluster_unready"
             "1 if this node could not own the log if the owner was gone: it is drained, behind or cut off, has just begun, or its clock is off.",
             "0 on all, but for a moment: `tideline cluster status` says why. With 1 on all standbys nobody follows the owner.";
+        passed: Counter, "tideline_cluster_passed_total"
+            "Requests that this node has passed on to the owner, WebSockets among them, and that were answered.",
+            "Load that came to a node that follows.";
+        passed_lost: Counter, "tideline_cluster_passed_lost_total"
+            "Requests that were passed on, and whose answer was lost with the owner.",
+            "Rises when an owner dies. Else its connections break: look at the network between the nodes.";
+        passed_refused: Counter, "tideline_cluster_passed_refused_total"
+            "Requests that were not passed on, as no owner was reached in time or too many were waiting.",
+            "Should be 0. Does this node reach the owner, at its address in `nodes`, and is that name in the owner's allowed_hosts?";
+        passing: Gauge, "tideline_cluster_passing"
+            "Open connections to the owner, one for each client's connection that has asked for something.",
+            "Load. At half of connections_max strangers leave first, as on an owner.";
+        waiting: Gauge, "tideline_cluster_waiting"
+            "Requests that wait for an owner.",
+            "Near 0 but for a hand-over's moment. At 1,024 further ones are refused.";
     }
 
     "Transactions" by []

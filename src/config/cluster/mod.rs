@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tideline_cluster::OWNER_SILENCE_MS_MIN;
@@ -18,8 +19,8 @@ use super::key::{Key, in_range, section};
 use super::{Config, ConfigError};
 use crate::commands::address::Address;
 use crate::credentials::SecretSeal;
-use crate::gateway::NodeSecret;
-use crate::secret;
+use crate::gateway::{NodeSecret, Nodes, Place};
+use crate::{secret, tls};
 
 /// `[cluster]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,6 +196,44 @@ pub fn login(path: &std::path::Path) -> Result<(String, String), String> {
 }
 
 impl Config {
+    /// The nodes of the cluster, for each other.
+    pub(super) fn nodes(&self) -> Result<Option<Arc<Nodes>>, ConfigError> {
+        let Some(key) = &self.cluster else {
+            return Ok(None);
+        };
+        let refused = |why: String| ConfigError(format!("cluster: {why}"));
+        let mut places = BTreeMap::new();
+        for (name, address) in &key.nodes {
+            let Address {
+                secure: is_secure,
+                host,
+                port,
+                origin,
+                url: _,
+            } = Address::parse(address).map_err(refused)?;
+            let authority = origin.split_once("://").unwrap_or_default().1.to_owned();
+            let place = Place {
+                host,
+                port,
+                authority,
+                is_secure,
+            };
+            places.insert(name.clone(), place);
+        }
+        let tls = match places.values().any(|place| place.is_secure) {
+            true => tls::client(key.nodes_ca_file.as_deref()),
+            false => Ok(tls::client_of_nobody()),
+        };
+        let tls = tls.map_err(|error| refused(error.to_string()))?;
+        let secret = key.secret()?;
+        Ok(Some(Arc::new(Nodes::new(
+            key.node.clone(),
+            places,
+            tls,
+            secret,
+        ))))
+    }
+
     /// Digests of the settings that decide answers, so that nodes can be compared: all must have them alike.
     #[must_use]
     pub fn digests(&self) -> BTreeMap<&'static str, String> {
@@ -203,6 +242,7 @@ impl Config {
             ("policy", format!("{:?}", self.policy)),
             ("auth.rights", format!("{rights:?}")),
             ("webhook", format!("{:?}", self.webhook)),
+            ("trusted_proxies", format!("{:?}", self.trusted_proxies)),
             (
                 "limits",
                 format!(

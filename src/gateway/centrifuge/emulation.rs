@@ -166,7 +166,7 @@ async fn begin(
         Ok(entered) => entered,
         Err(answer) => return answer,
     };
-    let guard = match arrive(request.headers(), ends.peer, shared) {
+    let guard = match arrive(request.headers(), ends, shared) {
         Ok(guard) => guard,
         Err(reached) => return limited(&reached),
     };

@@ -4,6 +4,12 @@
 //! Owns: `/v1/cluster` and the standby's listener. Promises: only an administrator's call changes anything here; what
 //! is stored goes to another node of the cluster only. Must not: know a log; the [`Cluster`] behind it does.
 
+pub(super) mod hail;
+pub(super) mod nodes;
+mod own;
+mod pass;
+pub(super) mod passed;
+mod secret;
 mod snapshot;
 mod standby;
 
@@ -25,8 +31,11 @@ use super::http::respond::{Answer, empty, full, not_allowed, say};
 use tideline_model::access::{Claim, Right, Who};
 use tideline_wire::{Failure, Reason};
 
-pub use snapshot::{NodeSecret, NotGiven};
-pub use standby::{AccessNow, Standby};
+pub use nodes::{Nodes, Place};
+pub use secret::NodeSecret;
+pub use snapshot::NotGiven;
+pub use own::AccessNow;
+pub use standby::Standby;
 
 /// Where all of it is.
 pub(super) const PATH: &str = "/v1/cluster";

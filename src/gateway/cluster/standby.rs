@@ -1,52 +1,57 @@
-//! What a node serves while another one owns: health, metrics, the pages' files, `/v1/cluster`, and for everything else
-//! the refusal that names the owner, in the words of each protocol.
+//! What a node serves while another one owns: health, metrics, the pages' files, `/v1/cluster`. Everything else it
+//! passes on to the owner.
 //!
-//! Owns: its few connections. Promises: each ends after one answer, or after half a minute, but for a snapshot; nothing
-//! of what is stored is read but that and credentials, as they are at that moment. Must not: keep a connection for the
-//! owner that this node may become: that serves anew.
+//! Owns: its connections. Promises: nothing of what is stored is read here but for a snapshot and credentials, as they
+//! are at that moment; who may call in is decided here, by the settings of the address that was called; what was passed
+//! on goes on when this node becomes the owner. Must not: keep anything of the store for the owner that it may become.
 
-use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderMap};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::super::entrance::address::Proxies;
 use super::super::entrance::door;
-use super::super::entrance::door::{Access, USER, bearer};
 use super::super::entrance::renewal::renew;
+use super::super::entrance::seats::{Seat, Seats};
 use super::super::entrance::socket::{Shaken, Socket};
+use super::super::http::cors;
 use super::super::http::origin::Allowed;
-use super::super::http::respond::{Answer, Content, as_page, not_allowed, say, set};
-use super::super::http::timeouts::farewell;
-use super::super::http::{ONLY_PROXIES, cors, files, scrape};
+use super::super::http::respond::{Answer, say};
+use super::super::http::timeouts::{Impatient, Owed, farewell};
+use super::super::http::{HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, ONLY_PROXIES};
 use super::super::{Options, Pages, tablestore};
-use super::{Asked, Cluster, is_for, permit};
-use crate::credentials::Shown;
-use tideline_model::access::{Claim, Right};
-use tideline_wire::{Failure, Reason};
-
-/// Opens the judge of credentials anew, by the rows that this node has now.
-pub type AccessNow = Arc<dyn Fn() -> BoxFuture<'static, Result<Access, String>> + Send + Sync>;
+use super::Cluster;
+use super::hail::Hail;
+use super::own::{AccessNow, Own, is_own};
+use super::pass::body::{Cut, Said};
+use super::pass::{Passer, Passing};
+use tideline_base::bounds::Resource;
 
 /// See the file's opening.
 pub struct Standby {
     accepting: CancellationToken,
+    acceptor: TaskTracker,
+    /// Connections, and what they need.
     tasks: TaskTracker,
+    /// They are to end.
+    ends: CancellationToken,
+    inside: Arc<Inside>,
     /// Looks at the certificate's files.
     renewal: Arc<Notify>,
 }
@@ -56,12 +61,10 @@ struct Inside {
     origins: Allowed,
     proxies: Proxies,
     cluster: Arc<dyn Cluster>,
-    pages: Arc<dyn Pages>,
-    /// `None` = there is no `[auth]`.
-    access: Option<AccessNow>,
-    /// Callers that are judged at a time: each has all keys read.
-    judging: Arc<Semaphore>,
-    scrapes: Arc<Semaphore>,
+    /// `None` = the node stands by no more: its connections pass everything on.
+    own: ArcSwapOption<Own>,
+    /// `None` = other nodes can't be reached.
+    passer: Option<Arc<Passer>>,
 }
 
 impl Standby {
@@ -74,6 +77,17 @@ impl Standby {
         pages: Arc<dyn Pages>,
         access: Option<AccessNow>,
     ) -> Standby {
+        let (tasks, ends) = (TaskTracker::new(), CancellationToken::new());
+        let passer = options.nodes.clone().map(|nodes| {
+            let by = (tasks.clone(), ends.clone());
+            Arc::new(Passer::new(
+                Arc::clone(&cluster),
+                nodes,
+                (options.request_time_max, options.metrics.cluster()),
+                by,
+            ))
+        });
+        let own = Own::new((Arc::clone(&cluster), passer.clone()), pages, access);
         let inside = Arc::new(Inside {
             origins: Allowed::new(
                 &options.allowed_origins,
@@ -83,14 +97,15 @@ impl Standby {
             proxies: Proxies::new(&options.trusted_proxies),
             options,
             cluster,
-            pages,
-            access,
-            judging: Arc::new(Semaphore::new(1)),
-            scrapes: Arc::new(Semaphore::new(1)),
+            own: ArcSwapOption::from_pointee(own),
+            passer,
         });
         let standby = Standby {
             accepting: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            acceptor: TaskTracker::new(),
+            tasks,
+            ends,
+            inside: Arc::clone(&inside),
             renewal: Arc::default(),
         };
         if let Some(certificate) = inside.options.certificate.clone() {
@@ -98,11 +113,11 @@ impl Standby {
             let renewing = renew(certificate, Arc::clone(&standby.renewal), metrics);
             let stop = standby.accepting.clone();
             standby
-                .tasks
+                .acceptor
                 .spawn(async move { stop.run_until_cancelled(renewing).await });
         }
         let (stop, tasks) = (standby.accepting.clone(), standby.tasks.clone());
-        standby.tasks.spawn(async move {
+        standby.acceptor.spawn(async move {
             let accepting = accept(listener, inside, tasks, stop.clone());
             stop.run_until_cancelled(accepting).await
         });
@@ -114,11 +129,22 @@ impl Standby {
         self.renewal.notify_one();
     }
 
-    /// Takes no more connections, and gives those that there are a moment. Others wait in the socket's backlog.
-    pub async fn stop(self) {
+    /// Takes no more connections; others wait in the socket's backlog. Those that there are pass on what they were
+    /// asked, and end.
+    pub async fn stop(&self) {
         self.accepting.cancel();
+        self.acceptor.close();
+        self.acceptor.wait().await;
+        self.inside.own.store(None);
         self.tasks.close();
-        // What takes longer is cut with its task's runtime, or by its own time.
+    }
+
+    /// The same where the process ends: WebSockets are closed so that their clients come again, and what still goes on
+    /// after a moment is cut.
+    pub async fn end(self) {
+        self.stop().await;
+        self.ends.cancel();
+        // What takes longer is cut with its task's runtime.
         let _ = timeout(GOODBYE, self.tasks.wait()).await;
     }
 }
@@ -129,12 +155,8 @@ async fn accept(
     tasks: TaskTracker,
     stop: CancellationToken,
 ) {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let seats = Seats::half(inside.options.bounds.of(Resource::Connections));
     loop {
-        // Never closed.
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
-            return;
-        };
         let (socket, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -143,41 +165,44 @@ async fn accept(
                 continue;
             }
         };
+        let Some(seat) = seats.enter() else {
+            if inside.options.certificate.is_none() {
+                let _ = socket.try_write(FULL);
+            }
+            continue;
+        };
         let (inside, stop) = (Arc::clone(&inside), stop.clone());
         tasks.spawn(async move {
-            let is_long = Arc::<AtomicBool>::default();
             let peer = peer.ip().to_canonical();
-            let serving = Box::pin(serve(socket, peer, inside, (stop, Arc::clone(&is_long))));
-            let limited = async {
-                tokio::select! {
-                    () = serving => {}
-                    () = lasts(&is_long) => {}
-                }
-            };
-            let panicked = std::panic::AssertUnwindSafe(limited);
+            let leaves = seat.leaves.clone();
+            let serving = Box::pin(serve(socket, (peer, Arc::new(seat)), inside, stop));
+            let serving = leaves.run_until_cancelled(serving);
+            let panicked = std::panic::AssertUnwindSafe(serving);
             if panicked.catch_unwind().await.is_err() {
                 tracing::error!("a connection ended in a panic");
             }
-            drop(seat);
         });
     }
 }
 
-/// Waits until a connection has had its time. One that brings another node what it needs ends by itself.
-async fn lasts(is_long: &AtomicBool) {
-    tokio::time::sleep(CONNECTION_TIME_MAX).await;
-    while is_long.load(Ordering::Relaxed) {
-        tokio::time::sleep(CONNECTION_TIME_MAX).await;
-    }
+/// A client's connection, as its requests need it.
+struct Visit {
+    peer: IpAddr,
+    local: IpAddr,
+    names: Vec<String>,
+    seat: Arc<Seat>,
+    passing: Option<Passing>,
 }
 
-/// One request and its answer, which may be a long one.
 async fn serve(
     socket: TcpStream,
-    peer: IpAddr,
+    (peer, seat): (IpAddr, Arc<Seat>),
     inside: Arc<Inside>,
-    (stop, is_long): (CancellationToken, Arc<AtomicBool>),
+    stop: CancellationToken,
 ) {
+    if socket.set_nodelay(true).is_err() {
+        return;
+    }
     let socket = match &inside.options.certificate {
         None => Socket::Plain(socket),
         Some(certificate) => match Socket::shake_hands(socket, certificate.config()).await {
@@ -188,58 +213,112 @@ async fn serve(
     let Some(local) = socket.local_address() else {
         return;
     };
-    let names: Arc<[String]> = socket.client_names().into();
-    let service = service_fn(
-        move |request: Request<Incoming>| -> BoxFuture<'static, Result<Answer, Infallible>> {
-            let (inside, names) = (Arc::clone(&inside), Arc::clone(&names));
-            let is_long = Arc::clone(&is_long);
-            let from = (peer, local.ip());
-            Box::pin(async move {
-                let mut answer = answer(&request, from, &names, &inside).await;
-                set(&mut answer, CONNECTION, "close");
-                let is_stream = matches!(answer.body(), Content::Stream(_));
-                is_long.store(is_stream, Ordering::Relaxed);
-                Ok(answer)
-            })
-        },
-    );
+    let (local, names) = (local.ip(), socket.client_names());
+    let hail = |passer: &Passer| Hail {
+        node: passer.me().to_owned(),
+        client: peer,
+        local,
+        is_secure: socket.is_tls(),
+        certificates: names.clone(),
+    };
+    let passing = inside.passer.as_ref();
+    let passing = passing.map(|passer| Passing::new(Arc::clone(passer), hail(passer)));
+    let visit = Arc::new(Visit {
+        peer,
+        local,
+        names,
+        seat,
+        passing,
+    });
+    let time_max = inside.options.request_time_max;
+    let (socket, read) = serve_http(socket, &visit, inside, stop).await;
+    let left = match &visit.passing {
+        Some(passing) => passing.run(socket, read).await,
+        None => Err(socket),
+    };
+    if let Err(socket) = left {
+        // The answer arrives although nobody reads the request's body.
+        farewell(socket, time_max).await;
+    }
+}
+
+async fn serve_http(
+    socket: Socket,
+    visit: &Arc<Visit>,
+    inside: Arc<Inside>,
+    stop: CancellationToken,
+) -> (Socket, Bytes) {
+    let time_max = inside.options.request_time_max;
+    let io = Impatient::new(socket, time_max);
+    let answers = io.answers();
+    let service = {
+        let visit = Arc::clone(visit);
+        service_fn(
+            move |request: Request<Incoming>| -> BoxFuture<'static, Result<Response<Said>, Cut>> {
+                let (inside, visit) = (Arc::clone(&inside), Arc::clone(&visit));
+                // Set before the answer is polled, because hyper reads the socket before it polls it.
+                let owed = Owed::new(&answers);
+                Box::pin(async move { Ok(answer(request, owed, visit, inside).await) })
+            },
+        )
+    };
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME_MAX)
+        .header_read_timeout(time_max.min(HEAD_TIME_MAX))
         .max_buf_size(HEAD_BYTES_MAX)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(socket), service);
+        .max_headers(HEADERS_MAX)
+        .half_close(false)
+        .serve_connection(TokioIo::new(io), service);
     let served = tokio::select! {
-        served = std::future::poll_fn(|context| connection.poll_without_shutdown(context)) => served,
-        // An idle one would keep the next owner waiting.
-        () = async { stop.cancelled().await; tokio::time::sleep(GOODBYE).await } => return,
+        served = poll_fn(|context| connection.poll_without_shutdown(context)) => served,
+        () = stop.cancelled() => {
+            Pin::new(&mut connection).graceful_shutdown();
+            poll_fn(|context| connection.poll_without_shutdown(context)).await
+        }
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended early");
     }
-    // The answer arrives although nobody reads the request's body.
-    farewell(connection.into_parts().io.into_inner(), GOODBYE).await;
+    let parts = connection.into_parts();
+    (parts.io.into_inner().into_inner(), parts.read_buf)
 }
 
 async fn answer(
-    request: &Request<Incoming>,
-    (peer, local): (IpAddr, IpAddr),
-    names: &[String],
-    inside: &Inside,
-) -> Answer {
-    if inside.options.serves_proxies_only && !inside.proxies.are_or_here(peer) {
-        return say(StatusCode::FORBIDDEN, ONLY_PROXIES);
+    request: Request<Incoming>,
+    owed: Arc<Owed>,
+    visit: Arc<Visit>,
+    inside: Arc<Inside>,
+) -> Response<Said> {
+    let here = |answer: Answer| answer.map(Said::Here);
+    if inside.options.serves_proxies_only && !inside.proxies.are_or_here(visit.peer) {
+        return here(say(StatusCode::FORBIDDEN, ONLY_PROXIES));
     }
     let admitted = inside
         .origins
-        .admit(request.uri(), request.headers(), local);
+        .admit(request.uri(), request.headers(), visit.local);
     let admitted = match admitted {
         Ok(admitted) => admitted,
-        Err(foreign) => return say(StatusCode::FORBIDDEN, &foreign.to_string()),
+        Err(foreign) => {
+            inside.origins.log(&foreign);
+            return here(say(StatusCode::FORBIDDEN, &foreign.to_string()));
+        }
     };
-    let mut answer = match cors::preflight(request.method(), request.headers()) {
-        Some(answer) => answer,
-        None => page(request, names, inside).await,
+    let own = inside.own.load_full();
+    let own = own.filter(|_| is_own(request.uri().path()));
+    let preflight = cors::preflight(request.method(), request.headers());
+    let mut answer = if let Some(answer) = preflight {
+        here(answer)
+    } else if let Some(own) = own {
+        here(own.answer(&request, &visit.names).await)
+    } else if let Some(passing) = &visit.passing {
+        let answer = passing.pass(request, owed).await;
+        // Strangers make room for those that the owner knows.
+        if answer.status().as_u16() < 400 {
+            visit.seat.is_of(None);
+        }
+        answer
+    } else {
+        here(elsewhere(&request, &inside))
     };
     if let Some(origin) = admitted.origin {
         cors::open(&mut answer, origin);
@@ -247,93 +326,18 @@ async fn answer(
     answer
 }
 
-async fn page(request: &Request<Incoming>, names: &[String], inside: &Inside) -> Answer {
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    match request.uri().path() {
-        path if is_for(path) => ask(request, names, inside).await,
-        "/" | "/healthz" | "/readyz" | "/metrics" if !is_read => not_allowed("GET, HEAD"),
-        "/" | "/console" => as_page(files::lead(files::CONSOLE)),
-        "/demo" => as_page(files::lead(files::DEMO)),
-        "/healthz" => as_page(say(StatusCode::OK, "ok")),
-        "/readyz" => {
-            let why = inside.cluster.status().why_not();
-            as_page(say(StatusCode::SERVICE_UNAVAILABLE, &why))
-        }
-        "/metrics" => match judge(request.headers(), names, inside, None).await {
-            Ok(()) => as_page(scrape(&inside.pages, &inside.scrapes).await),
-            Err(failure) => door::refusal(&failure),
-        },
-        path if path.starts_with(files::CONSOLE) || path.starts_with(files::DEMO) => {
-            match inside.pages.file(path) {
-                Some(_) if !is_read => not_allowed("GET, HEAD"),
-                Some(file) => as_page(files::answer(file, request.headers())),
-                None => as_page(say(StatusCode::NOT_FOUND, "no such page; see /")),
-            }
-        }
-        _ if tablestore::is_for(request) => tablestore::elsewhere(),
-        // A WebSocket's handshake, too: its client comes again.
-        _ => door::refusal(&inside.cluster.status().refusal()),
+/// The answer where no other node can be asked.
+fn elsewhere(request: &Request<Incoming>, inside: &Inside) -> Answer {
+    match tablestore::is_for(request) {
+        true => tablestore::elsewhere(),
+        false => door::refusal(&inside.cluster.status().refusal()),
     }
 }
 
-/// `/v1/cluster`.
-async fn ask(request: &Request<Incoming>, names: &[String], inside: &Inside) -> Answer {
-    let asked = match Asked::of(request) {
-        Ok(asked) => asked,
-        Err(answer) => return answer,
-    };
-    if let Some(given) = asked.given(request.headers(), &*inside.cluster) {
-        return given;
-    }
-    match judge(request.headers(), names, inside, Some(&asked)).await {
-        Ok(()) => asked.perform(&*inside.cluster),
-        Err(failure) => door::refusal(&failure),
-    }
-}
-
-/// Whether a caller may do what it asks, or read metrics. What it shows is judged by the rows that are here now.
-async fn judge(
-    headers: &HeaderMap,
-    names: &[String],
-    inside: &Inside,
-    asked: Option<&Asked>,
-) -> Result<(), Failure> {
-    let Some(access) = inside.access.clone() else {
-        return Ok(());
-    };
-    // Nothing is read for who shows nothing.
-    let bearer = bearer(headers).ok_or(Reason::Unauthenticated)?;
-    let turn = Arc::clone(&inside.judging).acquire_owned().await;
-    // Its own task: the turn is kept until the rows are read, also if the caller has gone.
-    let opening = tokio::spawn(async move { (access().await, turn) });
-    let Ok((access, _turn)) = opening.await else {
-        return Err(Reason::Unavailable.into());
-    };
-    let Access { authority, rules } = access.map_err(|why| {
-        tracing::warn!(why, "credentials can't be judged");
-        inside.cluster.status().refusal()
-    })?;
-    let shown = Shown {
-        bearer: Some(bearer),
-        user: headers.get(USER).map(|user| user.to_str().unwrap_or("")),
-        certificates: names,
-    };
-    let judged = authority.verify_fetching(shown).await;
-    let credential = judged.map_err(|_| Failure::from(Reason::Unauthenticated))?;
-    let identity = credential.identity.as_ref().clone();
-    let claim = Arc::new(Claim::earlier(identity, rules, credential.issued_at()));
-    match asked {
-        Some(asked) => permit(Some(&claim), asked),
-        None if claim.everywhere().has(Right::Observe) => Ok(()),
-        None => Err(Reason::Forbidden.into()),
-    }
-}
-
-/// A standby has few callers: probes, persons, and clients that are sent on. Others wait.
-const CONNECTIONS_MAX: usize = 512;
-const CONNECTION_TIME_MAX: Duration = Duration::from_secs(30);
-const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
-const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Out of files, mostly.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// What is left of a connection when its answer is made, or when the node's role changes.
-const GOODBYE: Duration = Duration::from_millis(250);
+/// To a client for which there is no place.
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n";
+/// What is left of connections when the process ends.
+const GOODBYE: Duration = Duration::from_secs(2);

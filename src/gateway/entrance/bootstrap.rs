@@ -121,7 +121,7 @@ async fn talk(client: UnixStream, door: &Door, shared: &Arc<Shared>) -> io::Resu
         Ok(call) => {
             let mut caller = Caller::default();
             caller.claimed(claim(user, door));
-            let done = batch::run(shared, &mut caller, Incoming::One(call), &JSON).await;
+            let (done, _) = batch::run(shared, &mut caller, Incoming::One(call), &JSON).await;
             done.unwrap_or_default()
         }
         Err(failure) => refusal(&failure),

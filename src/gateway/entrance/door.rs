@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::sync::watch;
 
-use super::super::http::respond::{Answer, full};
+use super::super::http::respond::{Answer, NotBegun, full};
 use super::super::limits::Limits;
 use super::super::live::Sessions;
 use super::super::log_limit::LogLimit;
@@ -329,6 +329,9 @@ pub(in super::super) fn refusal(failure: &Failure) -> Answer {
     if status == StatusCode::UNAUTHORIZED {
         let scheme = HeaderValue::from_static("Bearer");
         answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    }
+    if NotBegun::is(failure) {
+        answer.extensions_mut().insert(NotBegun);
     }
     if let Some(wait_ms) = failure.retry_after_ms {
         let seconds = HeaderValue::from(wait_ms.div_ceil(1_000));

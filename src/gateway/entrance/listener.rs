@@ -9,18 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::super::cluster::hail::Hail;
+use super::super::cluster::passed;
 use super::super::http::timeouts::farewell;
 use super::super::limits::{ConnectionGuard, Reached};
 use super::super::{Shared, http, session};
+use super::Ends;
 use super::arrival::{Arrival, Arrivals};
 use super::seats::{Seat, Seats};
 use super::socket::{Shaken, Socket};
+use super::upgraded::Left;
 use tideline_base::bounds::Resource;
 use tideline_base::metrics::CONNECTIONS;
 
@@ -112,19 +117,76 @@ impl Refused {
 
 /// Answers a client once it has sent something: some take an earlier answer for an error. Then closes so that the
 /// answer arrives, even if more of the request is under way.
-async fn turn_away(socket: TcpStream, answer: &str) {
-    let _ = timeout(LEAVING_TIME, socket.readable()).await;
+async fn turn_away(mut socket: impl AsyncRead + AsyncWrite + Unpin, answer: &str) {
+    let _ = timeout(LEAVING_TIME, socket.read(&mut [0])).await;
+    let answering = async {
+        socket.write_all(answer.as_bytes()).await?;
+        socket.flush().await
+    };
     // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
-    let _ = socket.try_write(answer.as_bytes());
+    let _ = timeout(LEAVING_TIME, answering).await;
     farewell(socket, LEAVING_TIME).await;
 }
 
-/// Counts a connection for its address. One that a trusted proxy opened counts later: its request says for which
-/// address.
+/// Counts a connection for its address.
 fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<ConnectionGuard>, Reached> {
-    match shared.proxies.has(peer) {
+    match counts_later(peer, shared) {
         true => Ok(None),
         false => shared.per_client.arrive(peer).map(Some),
+    }
+}
+
+/// Whether a connection counts when it is known for which address: a trusted proxy's request says so, and a node of the
+/// cluster before its client's request.
+fn counts_later(peer: IpAddr, shared: &Shared) -> bool {
+    let nodes = shared.options.nodes.as_ref();
+    shared.proxies.has(peer) || nodes.is_some_and(|nodes| nodes.has(peer))
+}
+
+/// Serves a client of another node as if it had come here.
+async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: Arc<Shared>) {
+    let hail = tokio::select! {
+        hail = passed::hear(&mut socket, challenge, &shared) => hail,
+        () = ends.arrival.outstays() => None,
+        () = shared.draining.cancelled() => None,
+    };
+    let Some(Hail {
+        node,
+        client,
+        local,
+        is_secure,
+        certificates,
+    }) = hail
+    else {
+        return;
+    };
+    tracing::debug!(node, %client, "a connection was passed on");
+    let counts_later = shared.proxies.has(client);
+    let arrived = match counts_later {
+        true => Ok(None),
+        false => shared.per_client.arrive(client).map(Some),
+    };
+    let _guard = match arrived {
+        Ok(guard) => guard,
+        Err(reached) => {
+            shared.metrics.refused(reached.limit, 1);
+            let answer = Refused::Limited(reached).answer();
+            return turn_away(socket, &answer).await;
+        }
+    };
+    let ends = Ends {
+        peer: client,
+        local,
+        certificates: certificates.into(),
+        is_secure,
+        is_passed: true,
+        counts_later,
+        ..ends
+    };
+    let http = http::serve(socket, ends, Arc::clone(&shared));
+    // One that was passed on is not passed on again.
+    if let Some(Left::Session(upgraded)) = Box::pin(http).await {
+        session::run(upgraded, shared).await;
     }
 }
 
@@ -146,9 +208,26 @@ async fn serve(
         let Some(socket) = Box::pin(shake_hands(socket, &arrival, &shared)).await else {
             return;
         };
-        let http = http::serve(socket, (peer, seat), arrival, Arc::clone(&shared));
-        if let Some(upgraded) = Box::pin(http).await {
-            session::run(upgraded, shared).await;
+        let Some(local) = socket.local_address() else {
+            return;
+        };
+        let ends = Ends {
+            peer,
+            local: local.ip(),
+            certificates: socket.client_names().into(),
+            arrival,
+            seat,
+            is_secure: socket.is_tls(),
+            is_passed: false,
+            counts_later: counts_later(peer, &shared),
+        };
+        let http = http::serve(socket, ends.clone(), Arc::clone(&shared));
+        match Box::pin(http).await {
+            Some(Left::Session(upgraded)) => session::run(upgraded, shared).await,
+            Some(Left::Passed(socket, challenge)) => {
+                Box::pin(serve_passed(socket, &challenge, ends, shared)).await;
+            }
+            None => {}
         }
     };
     tokio::select! {

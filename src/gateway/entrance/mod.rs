@@ -37,8 +37,16 @@ use arrival::Arrival;
 use door::Visitor;
 use seats::Seat;
 
-/// What a request leaves to the session that its connection becomes.
-pub(super) type Accepted = Mutex<Option<Accept>>;
+/// What a request leaves to what its connection becomes.
+pub(super) type Accepted = Mutex<Option<Becomes>>;
+
+/// What a connection becomes that is one of HTTP no more.
+pub(super) enum Becomes {
+    /// A session's.
+    Session(Accept),
+    /// A client's of another node, once that node has answered this challenge.
+    Passed(Arc<str>),
+}
 
 /// A connection that is to become a session's.
 pub(super) struct Accept {
@@ -60,6 +68,10 @@ pub(super) struct Ends {
     pub(super) seat: Arc<Seat>,
     /// The connection is one of TLS.
     pub(super) is_secure: bool,
+    /// Another node has passed it on, and has looked at what each request says of where it comes from and goes to.
+    pub(super) is_passed: bool,
+    /// Its address does not say whose connection it is.
+    pub(super) counts_later: bool,
 }
 
 impl Ends {
@@ -157,16 +169,16 @@ pub(super) fn enter_as(
     })
 }
 
-/// Counts a WebSocket or a stream that came by a trusted proxy as a connection of its client.
+/// Counts a WebSocket or a stream as a connection of its client, if it was not counted when it was accepted.
 pub(super) fn arrive(
     headers: &HeaderMap,
-    peer: IpAddr,
+    ends: &Ends,
     shared: &Shared,
 ) -> Result<Option<ConnectionGuard>, Reached> {
-    if !shared.proxies.has(peer) {
+    if !ends.counts_later {
         return Ok(None);
     }
-    let client = shared.proxies.client(peer, headers);
+    let client = shared.proxies.client(ends.peer, headers);
     let guard = shared.per_client.arrive(client);
     guard
         .map(Some)
@@ -221,19 +233,19 @@ fn shake_hands(
     };
     match upgrade::accept(request.headers(), request.version(), choose) {
         Ok((response, form)) => {
-            let guard = match arrive(request.headers(), ends.peer, shared) {
+            let guard = match arrive(request.headers(), ends, shared) {
                 Ok(guard) => guard,
                 Err(reached) => return limited(&reached),
             };
             let mut accepted = upgraded
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *accepted = Some(Accept {
+            *accepted = Some(Becomes::Session(Accept {
                 form,
                 entered,
                 guard,
                 streaming: None,
-            });
+            }));
             response.map(|()| Content::default())
         }
         Err((status, why)) => {

@@ -17,6 +17,7 @@ use tideline_base::bounds::{Bound, Holder, Share};
 #[derive(Debug)]
 pub(in super::super) struct Seats {
     bound: Arc<Bound>,
+    max: usize,
     taken: Mutex<Taken>,
 }
 
@@ -50,8 +51,18 @@ enum Known {
 
 impl Seats {
     pub(in super::super) fn new(bound: &Arc<Bound>) -> Arc<Seats> {
+        Seats::of(bound, bound.max)
+    }
+
+    /// Half of them: each connection may need another one to another node.
+    pub(in super::super) fn half(bound: &Arc<Bound>) -> Arc<Seats> {
+        Seats::of(bound, (bound.max / 2).max(1))
+    }
+
+    fn of(bound: &Arc<Bound>, max: usize) -> Arc<Seats> {
         Arc::new(Seats {
             bound: Arc::clone(bound),
+            max,
             taken: Mutex::default(),
         })
     }
@@ -61,7 +72,7 @@ impl Seats {
         let mut counted = self.bound.share(None);
         let leaves = CancellationToken::new();
         let mut taken = self.taken();
-        let left = match taken.count < self.bound.max {
+        let left = match taken.count < self.max {
             true => None,
             false => Some(taken.one_who_leaves(self.bound.share_max)?),
         };

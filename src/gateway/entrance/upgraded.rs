@@ -1,6 +1,8 @@
-//! A connection that has become a session's.
+//! A connection that is one of HTTP no more.
 //!
 //! Owns: what the handshake leaves to the session. Promises: it is whole. Must not: do anything.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -9,6 +11,14 @@ use super::super::limits::ConnectionGuard;
 use super::super::session::events::Streaming;
 use super::super::session::login::Entered;
 use super::socket::Socket;
+
+/// What a connection has become.
+pub(in super::super) enum Left {
+    /// A session's.
+    Session(Upgraded),
+    /// One by which another node passes a client's on, if it answers this challenge.
+    Passed(Socket, Arc<str>),
+}
 
 /// A connection that has become a WebSocket, or that one response takes to its end.
 pub(in super::super) struct Upgraded {

@@ -9,7 +9,7 @@ use hyper::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
     HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY,
 };
-use hyper::{Method, StatusCode};
+use hyper::{Method, Response, StatusCode};
 
 use super::respond::{Answer, empty, set};
 
@@ -38,7 +38,7 @@ pub(in super::super) fn preflight(method: &Method, headers: &HeaderMap) -> Optio
 }
 
 /// Lets a page read an answer.
-pub(in super::super) fn open(answer: &mut Answer, origin: HeaderValue) {
+pub(in super::super) fn open<B>(answer: &mut Response<B>, origin: HeaderValue) {
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     set(
@@ -52,7 +52,7 @@ pub(in super::super) fn open(answer: &mut Answer, origin: HeaderValue) {
 }
 
 /// The answer is another one for another page.
-pub(in super::super) fn vary(answer: &mut Answer) {
+pub(in super::super) fn vary<B>(answer: &mut Response<B>) {
     set(answer, VARY, "origin");
 }
 

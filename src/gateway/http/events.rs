@@ -15,7 +15,9 @@ use hyper::{Request, StatusCode};
 use super::super::Shared;
 use super::super::dispatch::{self, Caller, Work};
 use super::super::entrance::admitted::{Admitted, Does};
-use super::super::entrance::{Accept, Accepted, Ends, arrive, door, enter_as, shows_token};
+use super::super::entrance::{
+    Accept, Accepted, Becomes, Ends, arrive, door, enter_as, shows_token,
+};
 use super::super::session::events::Streaming;
 use super::super::session::login::Entered;
 use super::super::tickets::Owner;
@@ -44,7 +46,7 @@ pub(in super::super) async fn serve(
             let mut accepted = upgraded
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *accepted = Some(accept);
+            *accepted = Some(Becomes::Session(accept));
             Answer::default()
         }
         // After this status an `EventSource` does not come back.
@@ -87,7 +89,7 @@ async fn begin(
     store(&admitted, &mut asked, ends, shared)
         .await
         .map_err(refuse)?;
-    let guard = arrive(headers, ends.peer, shared);
+    let guard = arrive(headers, ends, shared);
     let guard = guard.map_err(|reached| Box::new(limited(&reached)))?;
     let client = headers.get(USER_AGENT).and_then(|name| name.to_str().ok());
     Ok(Some(Accept {
@@ -240,7 +242,10 @@ pub(super) fn hand_over(answer: Answer, upgraded: &Accepted) -> Result<Answer, T
     let mut accepted = upgraded
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let streaming = accepted.as_mut().and_then(|one| one.streaming.as_mut());
+    let streaming = match &mut *accepted {
+        Some(Becomes::Session(accept)) => accept.streaming.as_mut(),
+        Some(Becomes::Passed(_)) | None => None,
+    };
     match streaming {
         Some(streaming) => {
             streaming.headers = answer.into_parts().0.headers;

@@ -19,7 +19,6 @@ pub(super) mod timeouts;
 pub(super) mod upgrade;
 
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,39 +36,27 @@ use tokio::time::timeout;
 
 use super::centrifuge::{api, emulation};
 use super::entrance::admitted::Admitted;
-use super::entrance::arrival::Arrival;
 use super::entrance::door;
-use super::entrance::seats::Seat;
 use super::entrance::socket::Socket;
-use super::entrance::upgraded::Upgraded;
+use super::entrance::upgraded::{Left, Upgraded};
 use super::entrance::{
-    Accept, Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
+    Accept, Accepted, Becomes, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
     connect_centrifuge, shows_token,
 };
 use super::{Pages, Shared, cluster, dispatch, durable, tablestore};
+use cluster::passed;
+use cluster::passed::PATH as PASS;
 use events::{TakenOver, hand_over};
+use origin::is_direct;
 use request_id::{mark, request_of};
 use respond::{Answer, as_page, full, not_allowed, say, set};
 use tideline_model::access::Right;
 use tideline_wire::{Failure, Reason};
 use timeouts::{Impatient, Owed, farewell};
 
-/// Serves HTTP on a connection until it ends or becomes a WebSocket.
-pub(super) async fn serve(
-    socket: Socket,
-    (peer, seat): (IpAddr, Arc<Seat>),
-    arrival: Arc<Arrival>,
-    shared: Arc<Shared>,
-) -> Option<Upgraded> {
-    let local = socket.local_address()?;
-    let ends = Ends {
-        peer,
-        local: local.ip(),
-        certificates: socket.client_names().into(),
-        arrival: Arc::clone(&arrival),
-        seat,
-        is_secure: socket.is_tls(),
-    };
+/// Serves HTTP on a connection until it ends or becomes something else.
+pub(super) async fn serve(socket: Socket, ends: Ends, shared: Arc<Shared>) -> Option<Left> {
+    let arrival = Arc::clone(&ends.arrival);
     let upgraded: Arc<Accepted> = Arc::default();
     let time_max = shared.options.request_time_max;
     let draining = shared.draining.clone();
@@ -82,22 +69,28 @@ pub(super) async fn serve(
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
-    if let Some(Accept {
-        form,
-        entered,
-        guard,
-        streaming,
-    }) = accepted
-    {
-        return Some(Upgraded {
-            socket,
-            guard,
-            read,
+    match accepted {
+        Some(Becomes::Session(Accept {
             form,
             entered,
-            emulated: None,
+            guard,
             streaming,
-        });
+        })) => {
+            return Some(Left::Session(Upgraded {
+                socket,
+                guard,
+                read,
+                form,
+                entered,
+                emulated: None,
+                streaming,
+            }));
+        }
+        // What comes before the challenge is no answer to it.
+        Some(Becomes::Passed(challenge)) if read.is_empty() => {
+            return Some(Left::Passed(socket, challenge));
+        }
+        Some(Becomes::Passed(_)) | None => {}
     }
     tokio::select! {
         () = farewell(socket, time_max) => {}
@@ -112,7 +105,7 @@ async fn serve_http(
     shared: Arc<Shared>,
     upgraded: Arc<Accepted>,
 ) -> (Socket, Bytes) {
-    let options = &shared.options;
+    let (options, is_passed) = (&shared.options, ends.is_passed);
     let io = Impatient::new(socket, options.request_time_max);
     let answers = io.answers();
     let service = {
@@ -149,7 +142,7 @@ async fn serve_http(
         .serve_connection(TokioIo::new(io), service);
     let ended = tokio::select! {
         ended = poll_fn(|context| connection.poll_without_shutdown(context)) => ended,
-        () = shared.draining.cancelled() => {
+        () = passed::may_close(is_passed, &shared) => {
             Pin::new(&mut connection).graceful_shutdown();
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
@@ -215,6 +208,15 @@ async fn route(
     shared: &Arc<Shared>,
     upgraded: &Accepted,
 ) -> Answer {
+    if ends.is_passed {
+        // The node that has passed it on has looked at where it comes from, and says the rest of the answer.
+        let is_direct = is_direct(request.uri(), request.headers(), ends.local);
+        let answer = match shared.draining.is_cancelled() {
+            true => door::refusal(&Reason::ShuttingDown.into()),
+            false => page(request, is_direct, ends, shared, upgraded).await,
+        };
+        return passed::marked(answer, shared).await;
+    }
     if shared.options.serves_proxies_only && !shared.proxies.are_or_here(ends.peer) {
         shared.metrics.gateway.refused_origin.increment(1);
         return say(StatusCode::FORBIDDEN, ONLY_PROXIES);
@@ -284,6 +286,9 @@ async fn page(
                 Some(file) => as_page(files::answer(file, request.headers())),
                 None => as_page(no_page()),
             }
+        }
+        PASS if shared.options.nodes.is_some() && !ends.is_passed => {
+            passed::begin(request, shared, upgraded)
         }
         path if shared.options.cluster.is_some() && cluster::is_for(path) => {
             cluster::serve(request, ends, shared).await
@@ -387,9 +392,9 @@ const API: &str = "/api";
 /// In front of its methods.
 const API_METHODS: &str = "/api/";
 /// Headers of one request: a browser behind two proxies sends about 30.
-const HEADERS_MAX: usize = 64;
+pub(super) const HEADERS_MAX: usize = 64;
 /// Bytes of a request's head: what other servers take. Hyper's buffer for reading grows up to it.
-const HEAD_BYTES_MAX: usize = 16 << 10;
+pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Time for a request's head, and until the next one on a kept connection: a head is one packet or two, and an idle
 /// connection takes a place.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+pub(super) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);

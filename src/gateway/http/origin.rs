@@ -163,6 +163,14 @@ impl Allowed {
     }
 }
 
+/// Whether a request asked for the machine itself to which it came, and no proxy says that it passed it on.
+pub(in super::super) fn is_direct(target: &Uri, headers: &HeaderMap, local: IpAddr) -> bool {
+    let named = target.authority().map(|authority| authority.as_str());
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = named.or(host).unwrap_or_default().to_lowercase();
+    is_own_address(&host, local) && !headers.keys().any(is_of_proxy)
+}
+
 /// Whether a host is this machine's: `localhost`, a loopback address, or the address that the request came in on.
 fn is_own_address(host: &str, local: IpAddr) -> bool {
     let name = without_port(host);

@@ -20,9 +20,21 @@ use hyper::{Response, StatusCode};
 use super::super::limits::Reached;
 use super::body::Unread;
 use tideline_base::bounds::Share;
+use tideline_wire::{Failure, Reason};
 
 /// An answer.
 pub(in super::super) type Answer = Response<Content>;
+
+/// With an answer: nothing of what was asked was done, or will be.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct NotBegun;
+
+impl NotBegun {
+    /// Whether a refusal says so of something that another server could do.
+    pub(in super::super) fn is(failure: &Failure) -> bool {
+        matches!(failure.reason, Reason::Unavailable | Reason::ShuttingDown)
+    }
+}
 
 /// What an answer holds.
 pub(in super::super) enum Content {

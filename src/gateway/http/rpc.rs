@@ -19,7 +19,7 @@ use super::super::session::batch;
 use super::body;
 use super::body::Body;
 use super::request_id::trace_of;
-use super::respond::{Answer, busy, counted, empty, full, not_read, say};
+use super::respond::{Answer, NotBegun, busy, counted, empty, full, not_read, say};
 use tideline_model::access::Asker;
 use tideline_wire::jsonrpc::JSON;
 use tideline_wire::{Dialect, Id, check_user};
@@ -55,13 +55,17 @@ pub(in super::super) async fn serve(
     let length = bytes.len();
     drop(bytes);
     let mut does = Does::Reads;
+    let mut is_undone = false;
     let reply = match decoded {
         Ok(mut incoming) => {
             admitted.bound(&mut incoming, length);
             does = Does::of(&incoming);
             let reply = batch::run(shared, &mut caller, incoming, &JSON);
             match admitted.perform(does, Box::pin(reply)).await {
-                Ok(reply) => reply,
+                Ok((reply, undone)) => {
+                    is_undone = undone;
+                    reply
+                }
                 Err(failure) => return door::refusal(&failure),
             }
         }
@@ -88,7 +92,11 @@ pub(in super::super) async fn serve(
         .gateway
         .sent_bytes
         .increment(reply.len() as u64);
-    full(StatusCode::OK, "application/json", counted(reply, unread))
+    let mut answer = full(StatusCode::OK, "application/json", counted(reply, unread));
+    if is_undone {
+        answer.extensions_mut().insert(NotBegun);
+    }
+    answer
 }
 
 /// The caller of a request, by its headers.

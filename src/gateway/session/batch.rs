@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::super::Shared;
 use super::super::dispatch::{self, Caller};
+use super::super::http::respond::NotBegun;
 use super::answer::{self, Begun};
 use super::subscriptions::parts::{Opened, take_back};
 use tideline_wire::{Call, Dialect, Incoming, Together};
@@ -32,13 +33,14 @@ pub(super) async fn all(
     (together.finish(), all_opened)
 }
 
-/// Answers what came in one HTTP body. A call that says no trace of its own is of the caller's.
+/// Answers what came in one HTTP body, and says whether that was one call of which nothing was done. A call without a
+/// trace of its own is in the caller's.
 pub(in super::super) async fn run(
     shared: &Arc<Shared>,
     caller: &mut Caller,
     incoming: Incoming,
     dialect: &'static dyn Dialect,
-) -> Option<Bytes> {
+) -> (Option<Bytes>, bool) {
     let head = caller.trace;
     let mut begin = |call: Call| {
         caller.trace = call.traceparent.or(head);
@@ -50,21 +52,24 @@ pub(in super::super) async fn run(
     };
     let (calls, together) = match incoming {
         Incoming::One(call) => {
-            let mut begun = begin(call)?;
+            let Some(mut begun) = begin(call) else {
+                return (None, false);
+            };
             let (outcome, _) = (&mut begun).await;
-            return begun.encode(&outcome);
+            let is_undone = outcome.as_ref().is_err_and(NotBegun::is);
+            return (begun.encode(&outcome), is_undone);
         }
         Incoming::Several(calls) => (calls, None),
         Incoming::Batch(calls, together) => (calls, Some(together)),
     };
     let calls: Vec<Begun> = calls.into_iter().filter_map(&mut begin).collect();
     if let Some(together) = together {
-        return all(calls, together).await.0;
+        return (all(calls, together).await.0, false);
     }
     let mut body = Vec::new();
     for mut begun in calls {
         let (outcome, _) = (&mut begun).await;
         body.extend(begun.encode(&outcome).into_iter().flatten());
     }
-    (!body.is_empty()).then(|| Bytes::from(body))
+    ((!body.is_empty()).then(|| Bytes::from(body)), false)
 }

@@ -32,7 +32,7 @@ use super::entrance::door::Visitor;
 use super::http::body;
 use super::http::body::Unread;
 use super::http::request_id::trace_of;
-use super::http::respond::{Answer, counted, full};
+use super::http::respond::{Answer, NotBegun, counted, full};
 use super::log_limit::LogLimit;
 use audit::Noted;
 use rate::Meter;
@@ -152,6 +152,12 @@ pub(super) fn elsewhere() -> Answer {
     respond(failure.status(), failure.body(), (None, "", 0))
 }
 
+/// The answer where another node was asked, and was lost before it had answered.
+pub(super) fn cut() -> Answer {
+    let failure = Failure::new(Code::Timeout);
+    respond(failure.status(), failure.body(), (None, "", 0))
+}
+
 /// Answers one request. `is_direct`: it comes from this machine, and not through a proxy.
 pub(super) async fn serve(
     request: &mut Request<Incoming>,
@@ -181,6 +187,7 @@ pub(super) async fn serve(
         }
     }
     let result = done.as_ref().map(|_| ());
+    let is_undone = result.is_err_and(|failure| failure.code == Code::ServerUnavailable);
     shared
         .counters
         .count_operation(operation, result, began.elapsed());
@@ -202,7 +209,11 @@ pub(super) async fn serve(
     let logged = request.extensions().get::<Logged>();
     let request_id = logged.map_or("", |logged| &*logged.id);
     let headers = (signer.as_ref(), request_id, shared.clock.now_ms());
-    respond(status, counted(body, unread), headers)
+    let mut answer = respond(status, counted(body, unread), headers);
+    if is_undone {
+        answer.extensions_mut().insert(NotBegun);
+    }
+    answer
 }
 
 async fn perform(

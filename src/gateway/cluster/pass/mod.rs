@@ -1,0 +1,324 @@
+//! Requests that a standby passes on to the node that owns the log.
+//!
+//! Owns: the way of a request there and of its answer back. Promises: a request is sent once: again only if nothing of
+//! it was sent; while nobody owns the log a bounded number of requests waits for a bounded time; what was sent and not
+//! answered is never said to be undone. Must not: judge who calls: the owner does, as if the client had come to it.
+
+pub(super) mod body;
+mod form;
+mod frames;
+mod link;
+mod outgoing;
+mod owner;
+mod reached;
+mod websocket;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use hyper::body::Incoming;
+use hyper::header::TRANSFER_ENCODING;
+use hyper::upgrade::{OnUpgrade, on};
+use hyper::{Request, Response, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::super::entrance::CENTRIFUGE_PATH;
+use super::super::entrance::socket::Socket;
+use super::super::http::respond::{Answer, not_read};
+use super::super::http::timeouts::Owed;
+use super::hail::Hail;
+use super::nodes::{Nodes, Place};
+use super::passed::NOT_BEGUN;
+use body::Said;
+use form::Form;
+use link::Link;
+use outgoing::{Outgoing, Sent};
+use owner::{Owner, deposed, follow};
+use reached::Reached;
+use tideline_base::metrics::{Cluster, Held};
+use tideline_wire::Close;
+use tideline_wire::centrifuge::Disconnect;
+
+/// What all connections of a standby need to be passed on.
+pub(super) struct Passer {
+    cluster: Arc<dyn super::Cluster>,
+    nodes: Arc<Nodes>,
+    owner: watch::Receiver<Owner>,
+    waiting: Arc<Semaphore>,
+    /// Bytes of bodies that are kept.
+    room: Arc<Semaphore>,
+    time_max: Duration,
+    reached: Reached,
+    metrics: Cluster,
+    tasks: TaskTracker,
+    /// The process ends.
+    ends: CancellationToken,
+}
+
+impl Passer {
+    pub(super) fn new(
+        cluster: Arc<dyn super::Cluster>,
+        nodes: Arc<Nodes>,
+        (time_max, metrics): (Duration, Cluster),
+        (tasks, ends): (TaskTracker, CancellationToken),
+    ) -> Passer {
+        Passer {
+            owner: follow(Arc::clone(&cluster), Arc::clone(&nodes), &tasks),
+            cluster,
+            nodes,
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            room: Arc::new(Semaphore::new(KEPT_BYTES)),
+            time_max,
+            reached: Reached::default(),
+            metrics,
+            tasks,
+            ends,
+        }
+    }
+}
+
+impl Passer {
+    /// The node that passes on.
+    pub(super) fn me(&self) -> &str {
+        &self.nodes.me
+    }
+}
+
+/// One client's connection.
+pub(super) struct Passing {
+    passer: Arc<Passer>,
+    hail: Hail,
+    /// Requests of a connection come one after the other.
+    link: Mutex<Option<Link>>,
+    /// What it becomes.
+    websocket: Mutex<Option<WebSocket>>,
+}
+
+struct WebSocket {
+    owner: OnUpgrade,
+    term: u64,
+    goodbye: Disconnect,
+}
+
+/// Why a request got no answer.
+enum Lost {
+    /// Nothing of it was sent.
+    Unsent(Request<Sent>),
+    Sent,
+}
+
+impl Passing {
+    pub(super) fn new(passer: Arc<Passer>, hail: Hail) -> Passing {
+        Passing {
+            passer,
+            hail,
+            link: Mutex::default(),
+            websocket: Mutex::default(),
+        }
+    }
+
+    /// Passes a request on, and returns the owner's answer.
+    pub(super) async fn pass(&self, request: Request<Incoming>, owed: Arc<Owed>) -> Response<Said> {
+        let form = Form::of(&request);
+        let here = |answer: Answer| answer.map(Said::Here);
+        let Passer { room, time_max, .. } = &*self.passer;
+        let mut outgoing = match Outgoing::of(request, room, *time_max).await {
+            Ok(outgoing) => outgoing,
+            Err(why) => return here(not_read(&why)),
+        };
+        let mut owner = self.passer.owner.clone();
+        let mut wait = Wait::default();
+        loop {
+            let now = owner.borrow_and_update().clone();
+            let failed = match now {
+                Owner::At(term, place) => match self.link((term, &place), &mut owner).await {
+                    Ok(link) => match self.send_once(link, &mut outgoing).await {
+                        Ok(answer) if !answer.headers().contains_key(NOT_BEGUN) => {
+                            self.passer.metrics.passed.increment(1);
+                            return self.said(answer, owed, term);
+                        }
+                        Ok(_) if outgoing.is_kept() => Some("it owns the log no more".to_owned()),
+                        Ok(_) => return here(self.refuse(form)),
+                        Err(true) => {
+                            self.passer.metrics.passed_lost.increment(1);
+                            return here(form.cut());
+                        }
+                        Err(false) => Some("it has closed the connection".to_owned()),
+                    },
+                    Err(why) => Some(why),
+                },
+                Owner::Awaited => None,
+                Owner::Unknown => return here(self.refuse(form)),
+            };
+            if let Some(why) = failed {
+                tracing::debug!(why, "the owner is not reached");
+            }
+            if !wait.goes_on(&self.passer, &mut owner).await {
+                return here(self.refuse(form));
+            }
+        }
+    }
+
+    fn refuse(&self, form: Form) -> Answer {
+        self.passer.metrics.passed_refused.increment(1);
+        form.not_begun(&self.passer.cluster.status().refusal())
+    }
+
+    /// A connection to the owner. `Err` = not now.
+    async fn link(
+        &self,
+        (term, place): (u64, &Place),
+        owner: &mut watch::Receiver<Owner>,
+    ) -> Result<Link, String> {
+        let earlier = self.slot().take();
+        if let Some(mut earlier) = earlier
+            && earlier.is_fit(term).await
+        {
+            return Ok(earlier);
+        }
+        let Passer {
+            nodes,
+            tasks,
+            metrics,
+            ..
+        } = &*self.passer;
+        let counted = metrics.passing.hold(1);
+        tokio::select! {
+            link = Link::open((term, place), (&self.hail, nodes), tasks, counted) => link,
+            _ = owner.changed() => Err("the log has another owner".to_owned()),
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Link>> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn websocket(&self) -> MutexGuard<'_, Option<WebSocket>> {
+        let websocket = self.websocket.lock();
+        websocket.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends it. `Err`: whether something of it was sent.
+    async fn send_once(
+        &self,
+        link: Link,
+        outgoing: &mut Outgoing,
+    ) -> Result<Response<Incoming>, bool> {
+        let request = outgoing.take().ok_or(true)?;
+        match self.send(link, request).await {
+            Ok(answer) => Ok(answer),
+            Err(Lost::Sent) => Err(true),
+            Err(Lost::Unsent(request)) => {
+                outgoing.give_back(request);
+                Err(false)
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        mut link: Link,
+        request: Request<Sent>,
+    ) -> Result<Response<Incoming>, Lost> {
+        let is_of_centrifuge = request.uri().path() == CENTRIFUGE_PATH;
+        let sending = link.sender.try_send_request(request);
+        let sent = tokio::select! {
+            sent = sending => sent,
+            () = deposed(self.passer.owner.clone(), link.term) => return Err(Lost::Sent),
+            () = self.passer.ends.cancelled() => return Err(Lost::Sent),
+        };
+        let mut answer = sent.map_err(|mut error| match error.take_message() {
+            Some(request) => Lost::Unsent(request),
+            None => Lost::Sent,
+        })?;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let goodbye = match is_of_centrifuge {
+                true => Disconnect::of(Close::Draining),
+                false => Disconnect {
+                    code: Close::Draining.code(),
+                    reason: Close::Draining.reason().into(),
+                },
+            };
+            let websocket = WebSocket {
+                owner: on(&mut answer),
+                term: link.term,
+                goodbye,
+            };
+            *self.websocket() = Some(websocket);
+            return Ok(answer);
+        }
+        link.used = Instant::now();
+        *self.slot() = Some(link);
+        Ok(answer)
+    }
+
+    fn said(&self, answer: Response<Incoming>, owed: Arc<Owed>, term: u64) -> Response<Said> {
+        let deposed = deposed(self.passer.owner.clone(), term).boxed();
+        let mut answer = answer.map(|body| Said::there(body, deposed, owed));
+        // How long it is, this node's connection says.
+        answer.headers_mut().remove(TRANSFER_ENCODING);
+        answer
+    }
+
+    /// Runs what the connection has become. `Err` = nothing: it ends.
+    pub(super) async fn run(&self, socket: Socket, read: Bytes) -> Result<(), Socket> {
+        let websocket = self.websocket().take();
+        let Some(WebSocket {
+            owner,
+            term,
+            goodbye,
+        }) = websocket
+        else {
+            return Err(socket);
+        };
+        let Ok(owner) = owner.await else {
+            return Err(socket);
+        };
+        let ends = async {
+            tokio::select! {
+                () = deposed(self.passer.owner.clone(), term) => {}
+                () = self.passer.ends.cancelled() => {}
+            }
+        };
+        websocket::run((socket, read), owner, &goodbye, ends).await;
+        Ok(())
+    }
+}
+
+/// How long a request that was not sent has waited for an owner.
+#[derive(Default)]
+struct Wait(Option<(Instant, OwnedSemaphorePermit, Held)>);
+
+impl Wait {
+    /// Waits until it is time for another try; whether there is to be one.
+    async fn goes_on(&mut self, passer: &Passer, owner: &mut watch::Receiver<Owner>) -> bool {
+        if self.0.is_none() {
+            let place = Arc::clone(&passer.waiting).try_acquire_owned();
+            let until = Instant::now() + WAIT_MAX;
+            let waiting = &passer.metrics.waiting;
+            self.0 = place.ok().map(|place| (until, place, waiting.hold(1)));
+        }
+        let Some((until, ..)) = self.0 else {
+            return false;
+        };
+        let next = timeout(AGAIN, owner.changed());
+        tokio::select! {
+            _ = timeout_at(until, next) => {}
+            () = passer.ends.cancelled() => return false,
+        }
+        Instant::now() < until
+    }
+}
+
+/// Requests that wait for an owner, each with its head and what came behind that in one read.
+const WAITING_MAX: usize = 1_024;
+/// As long as an owner lets a write wait.
+const WAIT_MAX: Duration = Duration::from_secs(15);
+/// Of all bodies that are kept.
+const KEPT_BYTES: usize = 16 << 20;
+const AGAIN: Duration = Duration::from_millis(100);

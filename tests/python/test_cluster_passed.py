@@ -1,0 +1,239 @@
+"""A node that follows passes HTTP and WebSockets on to the owner, so that any address serves.
+
+docs/CLUSTER.md: every door is the same door, whichever node is called; what was sent and not answered is never said to be
+undone; while nobody owns the log calls wait.
+"""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from centrifuge_wire import Peer
+from client import Client, filler
+from clustered import Cluster, Writer, faults, messages, soon
+from guarded import SECRET, closed, token
+from tables import one_key_table, signed
+from test_events import Stream
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Its owner is n1, and n2 follows."""
+    with Cluster(tmp_path_factory.mktemp("passed"), "entry_bytes_max = 1048576\ncentrifuge = { client = { insecure = true } }") as made:
+        made.start().first()
+        soon(lambda: all(node.passes() for node in made.nodes))
+        yield made
+
+
+def source(node, address):
+    """A connection from an address of this machine."""
+    return http.client.HTTPConnection("127.0.0.1", node.port, timeout=60, source_address=(address, 0))
+
+
+def whole(node, place):
+    """All pages of a durable stream."""
+    body, after = b"", "-1"
+    while True:
+        status, headers, page = node.get(f"{place}?offset={after}")
+        assert status == 200
+        body, after = body + page, headers["Stream-Next-Offset"]
+        if headers.get("Stream-Up-To-Date") == "true":
+            return body
+
+
+def reason(answer):
+    return json.loads(answer)["error"]["data"]["reason"]
+
+
+def test_each_protocol_passes_a_standby(cluster):
+    n1, n2, _ = cluster.nodes
+    assert b"node n2 follows; the owner is n1" in n2.get("/readyz")[2]
+    status, _, body = n2.rpc(None, "message.append", timeline="t", entry={"text": "x"})
+    assert status == 200 and json.loads(body)["result"]["sequence"] == 1
+    assert json.loads(n2.rpc(None, "server.status")[2])["result"]["cluster"]["node"] == "n1"
+    for packed in [False, True]:
+        with Client(n2, packed=packed) as client:
+            assert client.call("subscribe", timeline="t", after=0)["messages"][0]["entry"] == {"text": "x"}
+            n1.rpc(None, "message.append", timeline="t", entry={"text": "x"})
+            assert client.messages("t", 1)[0]["entry"] == {"text": "x"}
+    with Stream(n2, "timeline=t&after=0") as stream:
+        assert stream.next().data["timelines"]["t"]["messages"][0]["sequence"] == 1
+        n1.rpc(None, "message.append", timeline="t", entry={"text": "y"})
+        assert stream.wait("message").data["messages"][0]["entry"] == {"text": "y"}
+    status, _, body = signed(n2, "CreateTable", "development", "development", one_key_table("one"))
+    assert status == 200, body
+    assert signed(n2, "ListTable", "development", "development")[2] == signed(n1, "ListTable", "development", "development")[2]
+    assert signed(n2, "ListTable", "development", "another")[0] == 403
+    with Peer(n2) as peer:
+        assert peer.result(subscribe={"channel": "c"}) is not None
+    # Pages and figures are the node's own.
+    assert n2.get("/console/")[0] == 200 and n2.metric("tideline_cluster_owner") == 0
+    assert n2.get("/nothing")[0] == 404
+
+
+def test_a_large_body_passes_both_ways_and_one_too_large_is_refused_alike(cluster):
+    n1, n2, _ = cluster.nodes
+    text = {"Content-Type": "text/plain"}
+    for node in [n1, n2]:
+        place = f"/v1/stream/large-{node.port}"
+        assert node.http("PUT", place, headers=text)[0] == 201
+        data = filler(700_000).encode()
+        for _ in range(4):
+            assert node.http("POST", place, data, text)[0] == 204
+        assert whole(node, place) == 4 * data
+        chunks = (data[at : at + 10_000] for at in range(0, len(data), 10_000))
+        assert node.http("POST", place, chunks, text)[0] == 204
+        for large in [bytes(9 << 20), (bytes(1 << 20) for _ in range(9))]:
+            assert node.http("POST", place, large, text)[0] == 413
+    # A reader that waits for what comes next.
+    offset = n2.get(f"{place}?offset=now")[1]["Stream-Next-Offset"]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        waits = pool.submit(n2.get, f"{place}?offset={offset}&live=long-poll")
+        time.sleep(0.3)
+        assert n1.http("POST", place, b"next", text)[0] == 204
+        assert waits.result()[2] == b"next"
+    # Several requests on one connection, the standby's own pages among them.
+    connection = source(n2, "127.0.0.1")
+    for path in ["/healthz", place, "/metrics", place, "/v1/cluster", place]:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert answer.status == 200 and len(answer.read()) > 1
+
+
+def test_nobody_but_a_node_says_whose_connection_it_is(cluster):
+    n1, n2, _ = cluster.nodes
+
+    def challenged(node):
+        stranger = socket.create_connection(("127.0.0.1", node.port), timeout=60)
+        stranger.sendall(b"GET /v1/cluster/pass HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: tideline-pass\r\n\r\n")
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += stranger.recv(4096)
+        return stranger, head
+
+    stranger, head = challenged(n1)
+    assert head.startswith(b"HTTP/1.1 101 ") and b"tideline-challenge: " in head
+    said = json.dumps({"node": "n2", "client": "192.0.2.1", "local": "127.0.0.1", "is_secure": True, "certificates": ["admin"]}).encode()
+    stranger.sendall(struct.pack(">I", len(said)) + said + bytes(32) + b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    with contextlib.suppress(ConnectionResetError):
+        assert stranger.recv(4096) == b""
+    soon(lambda: "refused a connection that is no node's" in n1.whole_log())
+    # A standby passes nothing on for another one, and no second time.
+    stranger, head = challenged(n2)
+    assert head.startswith(b"HTTP/1.1 404 ")
+
+
+def test_an_owner_that_is_killed_amid_calls(tmp_path):
+    with Cluster(tmp_path, "centrifuge = { client = { insecure = true } }") as cluster:
+        n1, n2, _ = cluster.start().first().nodes
+        soon(n2.passes)
+        n2.rpc(None, "message.append", timeline="t", entry={"n": 1})
+        status, _, body = signed(n2, "CreateTable", "development", "development", one_key_table("one"))
+        assert status == 200, body
+        n2.http("PUT", "/v1/stream/s", headers={"Content-Type": "text/plain"})
+        offset = n2.get("/v1/stream/s")[1]["Stream-Next-Offset"]
+        native, peer = Client(n2), Peer(n2)
+        stream = socket.create_connection(("127.0.0.1", n2.port), timeout=60)
+        stream.sendall(b"GET /v1/events?timeline=t&after=0 HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        said = b""
+        while b"event: subscribed" not in said:
+            said += stream.recv(4096)
+        # Nothing is answered that the log has not taken.
+        for process in cluster.nats.values():
+            process.send_signal(signal.SIGSTOP)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            append = pool.submit(n2.rpc, None, "message.append", timeline="t", entry={"n": 2})
+            table = pool.submit(signed, n2, "CreateTable", "development", "development", one_key_table("two"))
+            waits = pool.submit(n2.get, f"/v1/stream/s?offset={offset}&live=long-poll")
+            time.sleep(1)
+            n1.kill()
+            status, _, body = append.result()
+            assert (status, reason(body)) == (503, "outcome_unknown")
+            status, _, body = table.result()
+            assert status == 503 and b"OTSTimeout" in body
+            status, _, body = waits.result()
+            assert (status, reason(body)) == (503, "unavailable")
+        closed(native, 4002)
+        with pytest.raises(ConnectionClosed) as caught:
+            while True:
+                peer.socket.recv(60)
+        assert caught.value.rcvd.code == 3001
+        with contextlib.suppress(ConnectionResetError):
+            while stream.recv(4096):
+                pass
+        for process in cluster.nats.values():
+            process.send_signal(signal.SIGCONT)
+        # Calls wait for the next owner.
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            waits = [pool.submit(node.rpc, None, "message.append", timeline="t", entry={"n": 3}) for node in cluster.nodes[1:]]
+            time.sleep(0.5)
+            cluster.run("take-over", "n2", "--config", cluster.config)
+            assert [wait.result()[0] for wait in waits] == [200, 200]
+
+
+def test_a_hand_over_is_no_error_where_calls_are_passed_on(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        n1, n2, n3 = cluster.start().first().nodes
+        soon(lambda: n2.passes() and n3.passes())
+        # The node that takes over has clients, and one that never owns.
+        writers = [Writer(node, "t", name) for node, name in zip([n2, n2, n3, n3], "abcd")]
+        for name, ends in [("n2", writers[:2]), ("n1", writers[2:])]:
+            for writer in writers[2:]:
+                writer.has(len(writer.acknowledged) + 10)
+            cluster.take_over(name, "--force")
+            for writer in ends:
+                writer.has(len(writer.acknowledged) + 10)
+                writer.end()
+        assert [(writer.refused, writer.unknown) for writer in writers] == [([], [])] * 4
+        found, _ = messages(n2, "t")
+        assert faults(found, writers) == []
+
+
+def test_the_same_door(tmp_path):
+    secret = tmp_path / "main.key"
+    secret.write_bytes(SECRET)
+    secret.chmod(0o600)
+    settings = (
+        'trusted_proxies = ["127.0.0.2"]\n[limits]\naddress = { connections = 2, failures_per_min = 3 }\n'
+        f'[auth]\nissuer = "me"\naudience = ["chat"]\nhs256_secret_files = ["{secret}"]\n'
+    )
+    with Cluster(tmp_path, settings) as cluster:
+        n1, n2, _ = cluster.start().first().nodes
+        soon(n2.passes)
+        bearer = {"authorization": f"Bearer {token()}", "content-type": "application/json"}
+
+        def ask(address, headers, method="session.revoke", **params):
+            connection = source(n2, address)
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+            connection.request("POST", "/v1/rpc", body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        # The log says from where a call has come, and a header is believed from a proxy only.
+        forwarded = {"x-forwarded-for": "192.0.2.9"}
+        for address, more, shown in [("127.0.0.5", {}, "127.0.0.5"), ("127.0.0.6", forwarded, "127.0.0.6"), ("127.0.0.2", forwarded, "192.0.2.9")]:
+            ask(address, {**bearer, **more}, user="bob")
+            soon(lambda: f"from={shown}" in n1.whole_log() or f'from":"{shown}"' in n1.whole_log())
+        # Credentials that are refused count for the address.
+        said = [ask("127.0.0.7", {**bearer, "authorization": "Bearer x"})[0] for _ in range(5)]
+        assert said == [401] * 3 + [429] * 2
+        assert ask("127.0.0.8", {**bearer, "authorization": "Bearer x"})[0] == 401
+        # So do connections.
+        held = [source(n2, "127.0.0.9") for _ in range(3)]
+        statuses = []
+        for connection in held:
+            connection.request("POST", "/v1/rpc", b"{}", bearer)
+            answer = connection.getresponse()
+            answer.read()
+            statuses.append(answer.status)
+        assert statuses == [200, 200, 429]

@@ -1,0 +1,70 @@
+"""A server that is reached through another node: what is started here is a cluster of two, and its standby is called.
+
+Owns: the NATS servers of a run, the owner's and the standby's processes. Promises: to a suite it looks like one server: the
+data, the log and the process are the owner's, the address is the standby's. Must not: be used where a suite starts a
+server with TLS or partitions, which two nodes on one machine do not have here.
+
+`TIDELINE_THROUGH=standby python -m pytest tests/python/test_append.py` runs a suite like this.
+"""
+
+import atexit
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+from nats import Nats
+
+NAMES = itertools.count(1)
+PATIENCE = 60
+
+
+class Through:
+    """The second node of a server, and the NATS servers of both."""
+
+    def __init__(self, server, free_port):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="through-", dir=server.directory))
+        self.nats = Nats(self.folder, server.binary, f"c{next(NAMES)}")
+        self.owner_port = free_port()
+        self.process = None
+        self.is_made = False
+        atexit.register(self.close)
+
+    def settings(self, server, node):
+        ports = {"n1": self.owner_port, "n2": server.port}
+        nodes = ", ".join(f'{name} = "http://127.0.0.1:{port}"' for name, port in ports.items())
+        return f'{server.config or ""}\n[cluster]\nnode = "{node}"\nnodes = {{ {nodes} }}\n{self.nats.settings()}'
+
+    def start(self, server, environment):
+        """The owner's command, once the standby runs."""
+        paths = {}
+        for node in ["n1", "n2"]:
+            paths[node] = os.path.join(server.directory, f"{node}.toml")
+            with open(os.open(paths[node], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(self.settings(server, node))
+        until = time.monotonic() + PATIENCE
+        while not self.is_made:
+            words = [server.binary, "cluster", "create", "--config", paths["n1"], "--login", self.nats.login]
+            ran = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+            self.is_made = ran.returncode == 0 or "already" in ran.stderr
+            assert self.is_made or time.monotonic() < until, ran.stderr
+        data = server.data + "-2"
+        command = [server.binary, "serve", "--data", data, "--listen", f"{server.listen}:{server.port}", "--config", paths["n2"]]
+        with open(os.path.join(server.directory, "standby.log"), "ab") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        listen = f"{server.listen}:{self.owner_port}"
+        return [server.binary, "serve", "--data", server.data, "--listen", listen, "--config", paths["n1"]]
+
+    def stop(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def close(self):
+        self.stop()
+        self.nats.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
