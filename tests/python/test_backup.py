@@ -15,7 +15,7 @@ from drill import prepared, set_back
 from guarded import signed
 from server import CHANGE_PATIENCE, Server
 from test_partitions import fill, run
-from test_partitions_served import Writers, numbers
+from test_partitions_served import REST_S, Writers, numbers
 
 USERS = ["ann", "ben", "cay", "dan"]
 
@@ -100,6 +100,7 @@ class Rows(threading.Thread):
                     key, columns = {"id": self.acked}, {"state": f"s{self.acked % 3}"}
                     client.call("row.put", table="orders", key=key, columns=columns)
                     self.acked += 1
+                    time.sleep(REST_S)
         except Exception as failure:  # noqa: BLE001, shown by the test
             self.failure = failure
 

@@ -467,7 +467,7 @@ def test_timelines_are_found_by_their_metas(indexed, ask, name):
 
 
 class Writer:
-    """Appends without a pause and keeps which words were acknowledged."""
+    """Appends with short pauses and keeps which words were acknowledged."""
 
     def __init__(self, server, number):
         self.server, self.number, self.done, self.answered = server, number, False, []
@@ -484,6 +484,8 @@ class Writer:
                         count += 1
                         client.append(f"kill/{self.number}", {"text": f"some {word} here"})
                         self.answered.append(word)
+                        # Each append is indexed: without a pause that takes all of the machine.
+                        time.sleep(0.005)
             except Exception:  # the server is killed meanwhile
                 time.sleep(0.05)
 

@@ -228,7 +228,7 @@ def test_bytes_of_the_image(killed, copy):
     path = image(copy)
     pages = os.path.getsize(path) // PAGE
     tried, seen = 0, 0
-    for page in range(3, pages, max(1, pages // 12)):
+    for page in range(3, pages, max(1, pages // 6)):
         for within in (10, 12, 16, 18, PAGE // 2):
             flip(path, page * PAGE + within)
             code, lines = verify(killed, copy)

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 
 import pytest
 from tablestore import (
@@ -62,6 +63,7 @@ def test_what_was_answered_is_there_after_the_end(own_server, how):
             writer.start()
         while min(len(writer.numbered) for writer in writers) < 20:
             assert any(writer.is_alive() for writer in writers), [writer.stopped for writer in writers]
+            time.sleep(0.01)
         code = own_server.stop(how)
         assert how == signal.SIGKILL or code == 0
         for writer in writers:

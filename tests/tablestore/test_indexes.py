@@ -215,8 +215,12 @@ def test_an_index_is_not_written(client, indexed):
 
 def test_an_index_made_later_is_of_the_rows_from_then_on_or_of_all(client, indexed):
     table, since, of_all = indexed(), by(["i"], ["s"]), by(["i"], ["s"])
-    for n in range(1200):
-        put(client, table, n % 7, f"u{n}", i=n, s="old")
+    for first in range(0, 1200, 200):
+        keys = [[("gid", n % 7), ("uid", f"u{n}")] for n in range(first, first + 200)]
+        items = [PutRowItem(Row(key, [("i", first + at), ("s", "old")]), IGNORE) for at, key in enumerate(keys)]
+        request = BatchWriteRowRequest()
+        request.add(TableInBatchWriteRowItem(table, items))
+        assert client.batch_write_row(request).is_all_succeed()
     client.create_secondary_index(table, since, False)
     client.create_secondary_index(table, of_all, True)
     put(client, table, 9, "new", i=-1, s="new")

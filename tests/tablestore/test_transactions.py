@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 
 import pytest
 from tablestore import (
@@ -350,6 +351,7 @@ def test_after_the_end_of_the_server_a_transaction_is_there_as_a_whole_or_not_at
         put(client, "t", 1, "lost", lost, f"lost-{life}")
         while min(committer.done for committer in committers) < 10:
             assert any(committer.is_alive() for committer in committers)
+            time.sleep(0.01)
         own_server.stop(how)
         for committer in committers:
             committer.join(60)
