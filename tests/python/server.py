@@ -104,11 +104,11 @@ class Server:
             return None
         if self.process.poll() is None:
             self.process.send_signal(how)
-        if self.through:
-            self.through.stop()
         try:
             return self.process.wait(60)
         finally:
+            if self.through:
+                self.through.stop()
             if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()
@@ -122,10 +122,12 @@ class Server:
 
     def http(self, method, path, body=None, headers=None):
         """One HTTP request; returns (status, headers, body bytes)."""
+        # Figures are each node's own.
+        port = self.through.owner_port if self.through and path == "/metrics" else self.port
         if self.tls:
-            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.tls)
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=self.tls)
         else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             connection.request(method, path, body=body, headers=headers or {})
             response = connection.getresponse()

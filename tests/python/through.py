@@ -48,7 +48,9 @@ class Through:
                 file.write(self.settings(server, node))
         until = time.monotonic() + PATIENCE
         while not self.is_made:
-            words = [server.binary, "cluster", "create", "--config", paths["n1"], "--login", self.nats.login]
+            # A key was made, perhaps, before it was served.
+            what = ["adopt", "--data", server.data] if os.path.exists(server.data) else ["create"]
+            words = [server.binary, "cluster", *what, "--config", paths["n1"], "--login", self.nats.login]
             ran = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
             self.is_made = ran.returncode == 0 or "already" in ran.stderr
             assert self.is_made or time.monotonic() < until, ran.stderr
