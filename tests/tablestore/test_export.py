@@ -1,9 +1,11 @@
 """`tideline export`: every row of a table or of timelines, as of one position, while others write."""
 
+import contextlib
 import json
 import os
 import subprocess
 import threading
+import time
 
 import pytest
 from tablestore import (
@@ -172,8 +174,8 @@ def test_timelines_are_exported_as_of_one_moment(own_server):
 
 
 def exports_amid_writes(own_server, count):
-    """One client writes the same number into row after row, another makes rows and deletes them. Gives the keys of each export
-    with their numbers, and the number that was in all rows of the first before it began."""
+    """One client writes the same number into row after row, another makes rows and deletes them. Yields the keys of each export
+    with their numbers, and the number that was in all rows of the first before it began; ends the clients when it is closed."""
     client = connect(own_server.start())
     make(client, "t", [("k", "STRING")])
     links = [f"{number}00000" for number in range(CHAIN)]
@@ -203,14 +205,13 @@ def exports_amid_writes(own_server, count):
     try:
         while len(turns) < 3:
             assert all(writer.is_alive() for writer in writers)
-        exports = []
+            time.sleep(0.01)
         for _ in range(count):
             before = turns[-1]
             lines = rows_of(own_server, "t")
             keys = [line["key"]["k"] for line in lines]
             assert keys == sorted(keys)
-            exports.append(({line["key"]["k"]: line["columns"]["n"][0]["value"] for line in lines}, before))
-        return exports
+            yield {line["key"]["k"]: line["columns"]["n"][0]["value"] for line in lines}, before
     finally:
         ended.set()
         for writer in writers:
@@ -226,13 +227,15 @@ def is_of_one_moment(numbers):
 
 
 def test_an_export_is_of_one_moment_while_others_write(own_server):
-    for numbers, before in exports_amid_writes(own_server, 4):
-        assert is_of_one_moment(numbers)
-        assert numbers["000000"] >= before
-        assert len([key for key in numbers if key.endswith("x")]) == 20_000
+    with contextlib.closing(exports_amid_writes(own_server, 4)) as exports:
+        for numbers, before in exports:
+            assert is_of_one_moment(numbers)
+            assert numbers["000000"] >= before
+            assert len([key for key in numbers if key.endswith("x")]) == 20_000
 
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
 def test_control_an_export_without_what_others_changed_meanwhile_is_noticed(own_server):
     own_server.environment = {"TIDELINE_FAULT": "export_no_changes"}
-    assert not all(is_of_one_moment(numbers) for numbers, _ in exports_amid_writes(own_server, 8))
+    with contextlib.closing(exports_amid_writes(own_server, 8)) as exports:
+        assert not all(is_of_one_moment(numbers) for numbers, _ in exports)
