@@ -161,7 +161,7 @@ impl Begins {
     }
 }
 
-/// Where the stream of a log begins, which any node may ask. Waits so long for a connection.
+/// Where the stream of a log begins, which any node may ask. Waits so long for a connection, and for an answer.
 pub fn begins(
     access: &Access,
     cluster: &str,
@@ -169,8 +169,14 @@ pub fn begins(
     patience: Duration,
 ) -> Result<Begins, String> {
     block_on(async {
+        let until = Instant::now() + patience;
         let link = connected(access, (cluster, partition), patience).await?;
-        match link.info().await {
+        let mut info = link.info().await;
+        while matches!(info, Info::Unclear(_)) && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            info = link.info().await;
+        }
+        match info {
             Info::Found(state) => begins_on(&link, &state).await,
             Info::Missing => Err(format!(
                 "there is no stream {}: make it by `tideline cluster create`",

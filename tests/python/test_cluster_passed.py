@@ -135,8 +135,8 @@ def test_nobody_but_a_node_says_whose_connection_it_is(cluster):
 
 def test_an_owner_that_is_killed_amid_calls(tmp_path):
     with Cluster(tmp_path, "centrifuge = { client = { insecure = true } }") as cluster:
-        n1, n2, _ = cluster.start().first().nodes
-        soon(n2.passes)
+        n1, n2, n3 = cluster.start().first().nodes
+        soon(lambda: n2.passes() and n3.passes())
         n2.rpc(None, "message.append", timeline="t", entry={"n": 1})
         status, _, body = signed(n2, "CreateTable", "development", "development", one_key_table("one"))
         assert status == 200, body
