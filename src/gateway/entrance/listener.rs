@@ -148,7 +148,8 @@ async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: A
     let hail = tokio::select! {
         hail = passed::hear(&mut socket, challenge, &shared) => hail,
         () = ends.arrival.outstays() => None,
-        () = shared.draining.cancelled() => None,
+        // A request may come with the hail.
+        () = passed::may_close(true, &shared) => None,
     };
     let Some(Hail {
         node,
