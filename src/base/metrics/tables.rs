@@ -94,7 +94,7 @@ groups! {
             "Rises when an owner dies. Else its connections break: look at the network between the nodes.";
         passed_refused: Counter, "tideline_cluster_passed_refused_total"
             "Requests that were not passed on, as no owner was reached in time or too many were waiting.",
-            "Should be 0. Does this node reach the owner, at its address in `nodes`, and is that name in the owner's allowed_hosts?";
+            "Should be 0. This node must reach the owner at its address in `nodes`, and that name must be in the owner's allowed_hosts.";
         passing: Gauge, "tideline_cluster_passing"
             "Open connections to the owner, one for each client's connection that has asked for something.",
             "Load. At half of connections_max strangers leave first, as on an owner.";
