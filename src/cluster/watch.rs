@@ -50,7 +50,7 @@ pub struct Beat {
 pub(crate) const BEAT_MS: u64 = 200;
 /// Standbys claim so far apart, by rank.
 const RANK_MS: u64 = 300;
-/// An owner whose process refuses connections is followed after this silence.
+/// An owner whose process refuses connections is followed after this silence, or half of any other's.
 const REFUSED_MS: u64 = 400;
 /// A standby may follow an owner that the stream has not answered for so long …
 const STALLED_MS: u64 = 1_000;
@@ -169,7 +169,10 @@ impl Watch {
                 heard: now,
                 can_own: beat.can_own,
                 settings: beat.settings.clone(),
-                off_ms: beat.wall_ms.cast_signed() - wall_ms.cast_signed(),
+                off_ms: beat
+                    .wall_ms
+                    .cast_signed()
+                    .saturating_sub(wall_ms.cast_signed()),
             };
             self.members.insert(beat.node.clone(), member);
         }
@@ -271,7 +274,7 @@ impl Watch {
     pub(crate) fn is_due(&self, place: &Place, now: SteadyMs) -> bool {
         let turn_ms = RANK_MS * self.rank(place, now);
         let silence_ms = match self.is_refused {
-            true => REFUSED_MS,
+            true => self.refused_ms(),
             false => self.silence_ms,
         };
         let is_silent = self
@@ -279,6 +282,12 @@ impl Watch {
             .is_some_and(|silent| silent >= silence_ms + turn_ms);
         let is_silent = is_silent && !self.is_unproven(now);
         is_silent || self.is_passed_over(turn_ms, now)
+    }
+
+    /// After this silence an owner is followed whose process refuses connections. Who has more patience than the
+    /// default has it here, too.
+    fn refused_ms(&self) -> u64 {
+        REFUSED_MS.max(self.silence_ms / 2)
     }
 
     /// Whether the stream answers this node, and not the owner.
@@ -291,7 +300,9 @@ impl Watch {
     /// Whether the owner is well, as far as this node can tell: a claim that is on its way need not go again.
     pub(crate) fn is_well(&self, place: &Place, now: SteadyMs) -> bool {
         let turn_ms = RANK_MS * self.rank(place, now);
-        let is_heard = self.silent_ms(now).is_none_or(|silent| silent < REFUSED_MS);
+        let is_heard = self
+            .silent_ms(now)
+            .is_none_or(|silent| silent < self.refused_ms());
         let may_be_heard = is_heard || self.is_unproven(now);
         may_be_heard && !self.is_passed_over(turn_ms, now)
     }

@@ -202,6 +202,8 @@ impl Member {
     /// this node itself, if it is started again before.
     pub(super) async fn stop(mut self) {
         let now = std::mem::replace(&mut self.now, Now::Neither);
+        // Nobody hands the log over to a node that ends.
+        self.membership.claim_no_more().await;
         if let Now::Owns(_, term) = now {
             self.membership.hand_over(term).await;
         }

@@ -215,11 +215,16 @@ impl Membership {
 
     /// The partition is closed: nothing is applied to it any more.
     pub(super) async fn end(&self) {
-        let driver = self.driver.lock();
-        let driver = driver.unwrap_or_else(PoisonError::into_inner).take();
         self.giving.end();
         let partitions = self.partitions.lock();
         drop(partitions.unwrap_or_else(PoisonError::into_inner).take());
+        self.end_driver().await;
+    }
+
+    /// The others hear no more of this node, and it claims nothing.
+    async fn end_driver(&self) {
+        let driver = self.driver.lock();
+        let driver = driver.unwrap_or_else(PoisonError::into_inner).take();
         // It waits for its thread.
         let _ = spawn_blocking(move || drop(driver)).await;
     }

@@ -156,7 +156,8 @@ impl Node {
         let owner = self.place.owner.as_ref();
         let is_again = self.options.claims_again && owner.is_some_and(is_mine);
         let is_wanted = self.wish.as_ref().is_some_and(|wish| now < wish.until);
-        is_wanted || self.is_invited || is_again
+        // One that is drained, or about to end, owns the log only if a person says so.
+        is_wanted || !self.is_drained && (self.is_invited || is_again)
     }
 
     pub(super) fn may_claim(&self, now: SteadyMs) -> bool {

@@ -187,6 +187,27 @@ fn an_invitation_ends_with_the_next_claim() {
 }
 
 #[test]
+fn who_is_drained_or_ends_owns_the_log_only_if_a_person_says_so() {
+    let to = Some("b".to_owned());
+    let events = [
+        (claim("a", 500), Content::Resign { to }),
+        (claim("b", 0), Content::Batch),
+    ];
+    for (first, then) in events {
+        for is_drained in [true, false] {
+            let mut bed = Bed::that(true);
+            bed.node.drain(is_drained);
+            bed.others(first.clone());
+            bed.others(then.clone());
+            let claims = |bed: &mut Bed| (0..10).any(|_| Bed::sealed(&bed.tick(10)).is_some());
+            assert_eq!(claims(&mut bed), !is_drained, "{then:?}");
+            bed.node.take_over(SteadyMs(bed.now));
+            assert!(!is_drained || claims(&mut bed));
+        }
+    }
+}
+
+#[test]
 fn behind_the_last_frame_nobody_writes() {
     let owns = || {
         let mut bed = Bed::new();

@@ -6,6 +6,7 @@
 //! on goes on when this node becomes the owner. Must not: keep anything of the store for the owner that it may become.
 
 use std::future::poll_fn;
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::super::entrance::address::Proxies;
+use super::super::entrance::address::{Proxies, block};
 use super::super::entrance::door;
 use super::super::entrance::renewal::renew;
 use super::super::entrance::seats::{Seat, Seats};
@@ -41,7 +42,7 @@ use super::hail::Hail;
 use super::own::{AccessNow, Own, is_own};
 use super::pass::body::{Cut, Said};
 use super::pass::{Passer, Passing};
-use tideline_base::bounds::Resource;
+use tideline_base::bounds::{Holder, Resource};
 
 /// See the file's opening.
 pub struct Standby {
@@ -61,6 +62,7 @@ struct Inside {
     origins: Allowed,
     proxies: Proxies,
     cluster: Arc<dyn Cluster>,
+    hasher: RandomState,
     /// `None` = the node stands by no more: its connections pass everything on.
     own: ArcSwapOption<Own>,
     /// `None` = other nodes can't be reached.
@@ -97,6 +99,7 @@ impl Standby {
             proxies: Proxies::new(&options.trusted_proxies),
             options,
             cluster,
+            hasher: RandomState::new(),
             own: ArcSwapOption::from_pointee(own),
             passer,
         });
@@ -312,9 +315,12 @@ async fn answer(
         here(own.answer(&request, &visit.names).await)
     } else if let Some(passing) = &visit.passing {
         let answer = passing.pass(request, owed).await;
-        // Strangers make room for those that the owner knows.
+        // Strangers make room for those that the owner knows, and then whoever has most, as far as addresses tell.
         if answer.status().as_u16() < 400 {
-            visit.seat.is_of(None);
+            let by = block(visit.peer);
+            let holder = || Holder(inside.hasher.hash_one(by));
+            let is_proxy = inside.proxies.has(visit.peer);
+            visit.seat.is_of((!is_proxy).then(holder));
         }
         answer
     } else {

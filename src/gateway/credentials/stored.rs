@@ -142,7 +142,7 @@ impl StoredCredentials {
     pub async fn share(&self, keys: &[Arc<ApiKey>]) -> Result<(), StoredError> {
         for key in keys {
             if self.seal.is_some() && key.secret.is_some() && self.opened(key).is_none() {
-                self.write(key).await?;
+                self.write(key, true).await?;
             }
         }
         Ok(())
@@ -168,17 +168,20 @@ impl StoredCredentials {
         if let Some(secret) = &key.secret {
             self.keep(&key.id, secret).await?;
         }
-        self.write(key).await
+        self.write(key, false).await
     }
 
-    async fn write(&self, key: &ApiKey) -> Result<(), StoredError> {
+    /// `is_there`: unless it was revoked meanwhile.
+    async fn write(&self, key: &ApiKey, is_there: bool) -> Result<(), StoredError> {
         let place = self.partitions.place(key.id.as_bytes());
         let sealed = self.seal.as_ref().zip(key.secret.as_ref());
         let sealed = sealed.map(|(seal, secret)| seal.seal(&key.id, secret));
         let row = key_row(key, sealed.as_deref())?;
         let (at, version) = (key_of(&key.id), key.created_at.cast_signed());
         self.submit(place, move |txn| {
-            put(txn, at, row, version);
+            if !is_there || load(txn, &at, "not an API key", |_| Ok(()))?.is_some() {
+                put(txn, at, row, version);
+            }
             Ok(())
         })
         .await

@@ -44,6 +44,13 @@ impl Membership {
         }
     }
 
+    /// The node is about to end.
+    pub(in super::super) async fn claim_no_more(&self) {
+        if let Some(driver) = self.driver() {
+            let _ = spawn_blocking(move || driver.drain(true)).await;
+        }
+    }
+
     /// Hands the log over to a standby, before this node ends; where nodes take over by themselves.
     pub(in super::super) async fn hand_over(&self, term: u64) {
         if self.key.take_over == TakeOver::ByItself
@@ -95,6 +102,11 @@ impl Membership {
                 };
                 *member.since.lock().unwrap_or_else(PoisonError::into_inner) =
                     member.clock.now_ms();
+                let is_stopped = matches!(*role.borrow(), Role::Stopped(_));
+                if is_stopped {
+                    // It would say that it can own the log, and claim it for a partition that serves nothing.
+                    member.end_driver().await;
+                }
             }
         });
         if self.key.take_over == TakeOver::ByItself {

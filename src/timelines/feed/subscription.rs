@@ -85,7 +85,13 @@ impl Subscription {
                 }
             }
             Next::Fresh(fresh) if self.watch.gathers() => self.gathered_before(fresh),
-            Next::CaughtUp => self.look_at_parts(),
+            Next::CaughtUp => {
+                // Messages that come later count anew what goes before them.
+                if let Some(told) = self.told_parts() {
+                    told.ahead = 0;
+                }
+                self.look_at_parts()
+            }
             next => next,
         }
     }

@@ -122,7 +122,7 @@ async fn connect(place: &Place, nodes: &Nodes) -> io::Result<Wire> {
     let alive = alive.with_interval(ASK_EVERY).with_retries(ASKS);
     SockRef::from(&socket).set_tcp_keepalive(&alive)?;
     #[cfg(target_os = "linux")]
-    SockRef::from(&socket).set_tcp_user_timeout(Some(SILENCE_MAX))?;
+    SockRef::from(&socket).set_tcp_user_timeout(Some(UNREAD_MAX))?;
     let socket = TokioIo::new(socket);
     if !place.is_secure {
         return Ok(Wire::Http(socket));
@@ -174,5 +174,7 @@ const OPEN_TIME_MAX: Duration = Duration::from_secs(5);
 const IDLE_MAX: Duration = Duration::from_secs(5);
 /// An owner whose machine says nothing is gone after so long, asked a few times …
 const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// … and one that takes nothing: it may hold back what comes for as long as a write waits.
+const UNREAD_MAX: Duration = Duration::from_secs(20);
 const ASK_EVERY: Duration = Duration::from_secs(3);
 const ASKS: u32 = 3;

@@ -21,7 +21,7 @@ use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::header::TRANSFER_ENCODING;
 use hyper::upgrade::{OnUpgrade, on};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -252,8 +252,11 @@ impl Passing {
             *self.websocket() = Some(websocket);
             return Ok(answer);
         }
-        link.used = Instant::now();
-        *self.slot() = Some(link);
+        // What a client says in HTTP/1.0 would be the words of later requests, too.
+        if answer.version() == Version::HTTP_11 {
+            link.used = Instant::now();
+            *self.slot() = Some(link);
+        }
         Ok(answer)
     }
 
@@ -285,7 +288,8 @@ impl Passing {
                 () = self.passer.ends.cancelled() => {}
             }
         };
-        websocket::run((socket, read), owner, &goodbye, ends).await;
+        let client = (socket, read, self.passer.time_max);
+        websocket::run(client, owner, &goodbye, ends).await;
         Ok(())
     }
 }

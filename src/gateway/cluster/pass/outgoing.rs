@@ -58,12 +58,22 @@ impl Outgoing {
         let Some(room) = room else {
             return Ok(Outgoing::Streamed(request));
         };
-        let (head, body) = request.into_parts();
-        let body = timeout(time_max, body.collect()).await;
+        let (head, mut body) = request.into_parts();
+        let reading = async {
+            // Copied: pieces that were kept would keep the whole buffers that they came in.
+            let mut read = Vec::with_capacity(bytes.unwrap_or(0) as usize);
+            while let Some(frame) = body.frame().await {
+                if let Ok(data) = frame?.into_data() {
+                    read.extend_from_slice(&data);
+                }
+            }
+            Ok::<_, hyper::Error>(read)
+        };
+        let body = timeout(time_max, reading).await;
         let body = body.map_err(|_| Unread::TooSlow)?;
         Ok(Outgoing::Kept {
             head,
-            body: body.map_err(|_| Unread::Broken)?.to_bytes(),
+            body: body.map_err(|_| Unread::Broken)?.into(),
             _room: room,
         })
     }

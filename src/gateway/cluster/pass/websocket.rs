@@ -18,9 +18,9 @@ use super::frames::{Frames, close};
 use tideline_wire::centrifuge::Disconnect;
 
 /// Runs one, until either side or `ends` ends it. `read`: what came behind the handshake; `goodbye`: what the client is
-/// told if the owner says none.
+/// told if the owner says none; `time_max`: it must read something within.
 pub(super) async fn run(
-    (socket, read): (Socket, Bytes),
+    (socket, read, time_max): (Socket, Bytes, Duration),
     owner: Upgraded,
     goodbye: &Disconnect,
     ends: impl Future<Output = ()>,
@@ -29,16 +29,19 @@ pub(super) async fn run(
     let (mut from_owner, mut to_owner) = split(TokioIo::new(owner));
     let mut frames = Frames::default();
     let up = async {
-        to_owner.write_all(&read).await?;
-        copy(&mut from_client, &mut to_owner, |_| {}).await?;
+        to_owner.write_all(&read).await.map_err(|_| Side::Out)?;
+        // An owner may let the client wait for as long as it likes.
+        copy(&mut from_client, &mut to_owner, Duration::MAX, |_| {}).await?;
         // The client has ended its side: the owner says what that means.
-        to_owner.shutdown().await?;
-        std::future::pending::<io::Result<()>>().await
+        to_owner.shutdown().await.map_err(|_| Side::Out)?;
+        std::future::pending::<Result<(), Side>>().await
     };
-    let down = copy(&mut from_owner, &mut to_client, |bytes| frames.pass(bytes));
+    let down = copy(&mut from_owner, &mut to_client, time_max, |bytes| {
+        frames.pass(bytes);
+    });
     let is_owner_gone = tokio::select! {
-        _ = up => false,
-        down = down => !matches!(down, Err(Side::Out(_))),
+        up = up => matches!(up, Err(Side::Out)),
+        down = down => !matches!(down, Err(Side::Out)),
         () = ends => true,
     };
     drop((from_owner, to_owner));
@@ -57,22 +60,14 @@ pub(super) async fn run(
 /// What has failed.
 enum Side {
     In,
-    Out(io::Error),
+    Out,
 }
 
-impl From<Side> for io::Error {
-    fn from(side: Side) -> io::Error {
-        match side {
-            Side::In => io::ErrorKind::UnexpectedEof.into(),
-            Side::Out(error) => error,
-        }
-    }
-}
-
-/// Until the end of what comes. A byte is passed to `sent` once it was written.
+/// Until the end of what comes. A byte is passed to `sent` once it was written, which it must be within `time_max`.
 async fn copy(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
+    time_max: Duration,
     mut sent: impl FnMut(&[u8]),
 ) -> Result<(), Side> {
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -83,14 +78,16 @@ async fn copy(
         }
         let mut rest = &buffer[..read];
         while !rest.is_empty() {
-            let written = to.write(rest).await.map_err(Side::Out)?;
+            let written = timeout(time_max, to.write(rest)).await;
+            let written = written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            let written = written.map_err(|_| Side::Out)?;
             if written == 0 {
-                return Err(Side::Out(io::ErrorKind::WriteZero.into()));
+                return Err(Side::Out);
             }
             sent(&rest[..written]);
             rest = &rest[written..];
         }
-        to.flush().await.map_err(Side::Out)?;
+        to.flush().await.map_err(|_| Side::Out)?;
     }
 }
 
