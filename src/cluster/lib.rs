@@ -33,7 +33,9 @@ pub use frame::{Claim, Content, Draft, Genesis, Sealed};
 pub use halt::Halt;
 pub use host::{Event, Host};
 pub use lease::{ReadProof, SteadyMs};
-pub use node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading, Standing, Unready};
+pub use node::{
+    BACK_OFF_MS, Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading, Standing, Unready,
+};
 pub use place::{Place, RECENT_MAX};
 pub use settle::Answer;
 pub use trim::TrimOptions;

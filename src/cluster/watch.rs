@@ -50,7 +50,8 @@ pub struct Beat {
 pub(crate) const BEAT_MS: u64 = 200;
 /// Standbys claim so far apart, by rank.
 const RANK_MS: u64 = 300;
-/// An owner whose process refuses connections is followed after this silence, or half of any other's.
+/// An owner whose process refuses connections is followed after half of the silence that others may keep, and after
+/// this one at least.
 const REFUSED_MS: u64 = 400;
 /// A standby may follow an owner that the stream has not answered for so long …
 const STALLED_MS: u64 = 1_000;

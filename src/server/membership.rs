@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::faults;
-use tideline_cluster::{ReadProof, TrimOptions};
+use tideline_cluster::{BACK_OFF_MS, ReadProof, TrimOptions};
 use tideline_jetstream::{Access, Demands, Driver, Options, genesis};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -89,7 +89,7 @@ impl Membership {
         let access = access(key)?;
         let (claims_again, is_drained, grace_ms) = match begins {
             Begins::Process => (true, false, STARTS_MS),
-            Begins::Deposed { is_drained } => (false, is_drained, DEPOSED_MS),
+            Begins::Deposed { is_drained } => (false, is_drained, BACK_OFF_MS),
         };
         let is_new = directory_map(&config.data).map_err(StoreFailure::from);
         let first = match is_new.map_err(StartError::Store)?.is_none() {
@@ -291,7 +291,5 @@ const TRIM_AGE_MS: u64 = 3_600_000;
 /// … and those that a node needs which was heard within this time.
 const AWAY_MS: u64 = 3_600_000;
 const TRIM_EVERY_MS: u64 = 60_000;
-/// A process that begins lets those that are there claim first …
+/// A process that begins lets those that are there claim first.
 const STARTS_MS: u64 = 2_000;
-/// … and one that was the owner even more so: it may be why it is not any more.
-const DEPOSED_MS: u64 = 10_000;

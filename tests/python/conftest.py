@@ -79,8 +79,8 @@ def guard(tmp_path):
 
 @pytest.fixture
 def name():
-    """A timeline that no other test has."""
-    return f"t-{os.getpid()}-{next(NUMBERS)}"
+    """A timeline that no other test has, and whose name begins no other name."""
+    return f"t-{os.getpid()}-{next(NUMBERS):05}"
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def closed(client, code=4500):
 
 
 def works(client):
-    assert client.append(f"t-{os.getpid()}-{time.monotonic_ns()}")["sequence"] == 1
+    assert client.append(f"guarded-{os.getpid()}-{time.monotonic_ns()}")["sequence"] == 1
 
 
 BAD = {

@@ -4,6 +4,7 @@ docs/CLUSTER.md: an owner that is killed, frozen, told to end or drained is foll
 acknowledged is there once and in order, and a client that keeps to the protocol goes on. Pauses are printed, and not judged.
 """
 
+import resource
 import signal
 import time
 
@@ -79,6 +80,23 @@ def test_an_owner_that_ends_drains_or_is_killed_is_followed(cluster, tell):
     found, _ = messages(third, "t")
     assert faults(found, [writer]) == []
     assert third.metric("tideline_cluster_unready") == 0 and third.metric("tideline_cluster_owner") == 1
+
+
+def test_a_standby_without_room_is_given_no_log(cluster):
+    n1, n2, n3 = cluster.nodes
+    all_follow(cluster, n1)
+    writer = Roamer(cluster.nodes, "t", "one")
+    writer.has(10)
+    # Nothing that it writes has room. By its name it would come first.
+    resource.prlimit(n2.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    soon(lambda: n2.status()["role"] == "stopped")
+    for end in [n1.stop, n1.start, n3.kill]:
+        end()
+        writer.has(len(writer.acknowledged) + 10)
+    assert cluster.owner() is n1
+    writer.end()
+    found, _ = messages(n1, "t")
+    assert faults(found, [writer]) == []
 
 
 def test_an_owner_that_is_frozen_or_loses_its_nats_server_is_followed(cluster, tell):

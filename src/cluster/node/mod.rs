@@ -14,7 +14,7 @@ mod time;
 
 use std::collections::BTreeMap;
 
-pub use succeed::{Standing, Unready};
+pub use succeed::{BACK_OFF_MS, Standing, Unready};
 use tideline_base::ids::Position;
 
 use crate::attach::Attach;

@@ -13,8 +13,8 @@ use crate::frame::Claim;
 use crate::lease::{ReadProof, SteadyMs};
 use crate::plant::{Plant, is_planted};
 
-/// Who has resigned does not claim by itself for so long.
-pub(super) const BACK_OFF_MS: u64 = 10_000;
+/// Who has resigned, or was deposed, does not claim by itself for so long.
+pub const BACK_OFF_MS: u64 = 10_000;
 
 /// How a node stands to the owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Why it could not own the log now; that it is drained is the least reason.
+    /// Why it could not own the log now. A drain is named last: a person's word ends it.
     pub(super) fn unable(&self, now: SteadyMs) -> Option<Unready> {
         let place = &self.place;
         if place.began == Position::ZERO || place.is_ended {

@@ -32,9 +32,9 @@ use tideline_model::access::{Claim, Right, Who};
 use tideline_wire::{Failure, Reason};
 
 pub use nodes::{Nodes, Place};
+pub use own::AccessNow;
 pub use secret::NodeSecret;
 pub use snapshot::NotGiven;
-pub use own::AccessNow;
 pub use standby::Standby;
 
 /// Where all of it is.
@@ -216,7 +216,9 @@ impl Asked {
     fn needs(&self) -> Right {
         match self {
             Asked::Status => Right::Observe,
-            Asked::TakeOver | Asked::Resign(_) | Asked::Drain(_) | Asked::Snapshot(_) => Right::Admin,
+            Asked::TakeOver | Asked::Resign(_) | Asked::Drain(_) | Asked::Snapshot(_) => {
+                Right::Admin
+            }
         }
     }
 

@@ -64,7 +64,7 @@ pub(in super::super) async fn marked(mut answer: Answer, shared: &Shared) -> Ans
         let is_owner = cluster.is_some_and(|cluster| cluster.status().role == NodeRole::Owner);
         is_owner && !shared.draining.is_cancelled()
     };
-    // What hands the log over refuses calls a moment before it is known to own no more.
+    // An owner that hands the log over refuses calls a moment before its status says so.
     let until = Instant::now() + CROSSING_TIME;
     while is_owner() && Instant::now() < until {
         sleep(LOOK_EVERY).await;

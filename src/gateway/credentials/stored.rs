@@ -261,7 +261,7 @@ fn write_secret(folder: &Path, id: &str, secret: &KeySecret) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder)?;
     match fs::remove_file(folder.join(id)) {
-        // One that is there is damaged: whose is good is not written.
+        // A file that is there is damaged: a good one is not written again.
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }

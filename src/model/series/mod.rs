@@ -102,7 +102,7 @@ pub struct NewSeries {
     pub fields: Vec<KeyColumn>,
     /// Seconds that a point lives, counted from its own time; -1 = for ever.
     pub points_life_s: i64,
-    /// Seconds that is kept what is known of a series, counted from its last change; -1 = for ever.
+    /// Seconds for which what is known of a series is kept, counted from its last change; -1 = for ever.
     pub metas_life_s: i64,
     /// Whether attributes may be changed.
     pub allows_attributes: bool,
@@ -214,11 +214,11 @@ pub struct SeriesAsked {
 /// Why a request of series is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidSeries {
-    /// A measurement is empty, too long, or has characters that there are not.
+    /// A measurement is empty, too long, or has characters that it may not have.
     Measurement(String),
     /// A data source is too long.
     Source(usize),
-    /// A tag's or attribute's name or value is empty or has characters that there are not.
+    /// A tag's or attribute's name or value is empty or has characters that it may not have.
     Pair(String),
     /// Tags or attributes are not written as such.
     Pairs,
@@ -261,7 +261,7 @@ pub enum InvalidSeries {
     Range,
     /// A limit out of its range.
     Limit(usize),
-    /// A condition that there is not.
+    /// An unknown condition.
     Condition,
     /// A token that is not of this query.
     Token,

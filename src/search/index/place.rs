@@ -128,8 +128,8 @@ impl Place {
     }
 
     /// A partition that has ended was read to its end: those that took its keys over are read from their begin. One is
-    /// not named while others whose logs come before its own are still read: a search, or `verify`, would take it that
-    /// all of these is in.
+    /// not named while others whose logs come before its own are still read: a search, or `verify`, would believe that
+    /// they were.
     pub(crate) fn end(&mut self, partition: PartitionId, map: &Map) {
         let Some(ended) = self.partitions.remove(&partition.0) else {
             return;

@@ -19,7 +19,7 @@ use crate::gateway::Cluster as _;
 use crate::partition::Role;
 
 impl Membership {
-    /// Waits until the node owns the log. One that nobody has ever owned the first of all nodes claims unasked: there
+    /// Waits until the node owns the log. The first of all nodes claims unasked a log that nobody has ever owned: there
     /// is no key yet by which a person could ask for it.
     pub(in super::super) async fn owns(&self) {
         let mut role = self.role.clone();

@@ -25,7 +25,7 @@ const NOTE_EVERY_US: i64 = 86_400_000_000;
 pub struct SeriesRows(Vec<(Vec<KeyValue>, BTreeMap<String, String>, i64)>);
 
 impl SeriesRows {
-    /// They, of this table.
+    /// The series, of this table.
     pub fn metas<'s>(self, table: &'s SeriesTable) -> impl Iterator<Item = SeriesMeta> + use<'s> {
         let rows = self.0.into_iter();
         rows.map(|(key, attributes, updated_us)| SeriesMeta {

@@ -22,7 +22,7 @@ use crate::catalog::{self, Snapshot};
 use crate::schema::Table;
 use crate::tables::Tables;
 
-/// Of two series the hash tells nearly always in which partition they are; equal ones do no harm.
+/// A hash of what names a series spreads series over the partitions. Two with the same one are still two.
 const HASH: &str = "_#h";
 const TIME: &str = "_time";
 const UPDATED: &str = "_meta_update_time";
@@ -31,7 +31,7 @@ const ATTRIBUTES: &str = "_attributes";
 const META: &str = "::meta";
 /// The search index that series are looked for in.
 const INDEX: &str = "meta";
-/// Versions of points are their times, and so as far from now as they like.
+/// A point's version is its time, which may be far from now.
 const ANY_OFFSET_S: i64 = tideline_model::limits::VERSION_OFFSET_S_MAX;
 
 /// A table of series as it is now.

@@ -37,6 +37,7 @@ pub(super) struct Link {
     pub(super) term: u64,
     /// When it was used last.
     pub(super) used: Instant,
+    pub(super) counted: Held,
 }
 
 /// Bytes both ways, with TLS or without.
@@ -52,9 +53,7 @@ impl Link {
         counted: Held,
     ) -> Result<Link, String> {
         let opening = async {
-            let wire = connect(place, nodes)
-                .await
-                .map_err(|error| error.to_string())?;
+            let wire = connect(place, nodes).await.map_err(text)?;
             let (wire, challenge) = introduce(wire, place).await?;
             let said = hail.bytes(&challenge, &nodes.secret);
             let said = said.ok_or("its certificate has too many names")?;
@@ -63,20 +62,24 @@ impl Link {
                 socket.write_all(&said).await?;
                 socket.flush().await
             };
-            sent.await.map_err(|error| error.to_string())?;
+            sent.await.map_err(text)?;
             let shaken = http1::handshake(socket.into_inner()).await;
-            shaken.map_err(|error| error.to_string())
+            shaken.map_err(text)
         };
         let opened = timeout(OPEN_TIME_MAX, opening).await;
         let (sender, connection) = opened.map_err(|_| "it did not answer in time".to_owned())??;
         tasks.spawn(async move {
-            let _counted = counted;
             if let Err(error) = connection.with_upgrades().await {
                 tracing::debug!(%error, "a connection to the owner ended early");
             }
         });
         let used = Instant::now();
-        Ok(Link { sender, term, used })
+        Ok(Link {
+            sender,
+            term,
+            used,
+            counted,
+        })
     }
 
     /// Whether another request may be sent by it to the owner of this term.
@@ -91,19 +94,17 @@ pub(super) async fn readiness(
     nodes: &Nodes,
 ) -> Result<(StatusCode, String), String> {
     let asking = async {
-        let wire = connect(place, nodes)
-            .await
-            .map_err(|error| error.to_string())?;
+        let wire = connect(place, nodes).await.map_err(text)?;
         let asked = Request::get("/readyz").header(HOST, &place.authority);
         let asked = asked.body(Empty::<Bytes>::new());
-        let asked = asked.map_err(|error| error.to_string())?;
+        let asked = asked.map_err(text)?;
         let shaken = http1::handshake(wire).await;
-        let (mut sender, connection) = shaken.map_err(|error| error.to_string())?;
+        let (mut sender, connection) = shaken.map_err(text)?;
         let asking = async move {
             let answer = sender.send_request(asked).await;
-            let (head, body) = answer.map_err(|error| error.to_string())?.into_parts();
+            let (head, body) = answer.map_err(text)?.into_parts();
             let body = Limited::new(body, LINE_BYTES_MAX).collect().await;
-            let line = body.map_err(|error| error.to_string())?.to_bytes();
+            let line = body.map_err(text)?.to_bytes();
             let line = String::from_utf8_lossy(&line).trim().to_owned();
             Ok((head.status, line))
         };
@@ -140,12 +141,12 @@ async fn introduce(wire: Wire, place: &Place) -> Result<(Wire, String), String> 
         .header(CONNECTION, "upgrade")
         .header(UPGRADE, PROTOCOL);
     let asked = asked.body(Empty::<Bytes>::new());
-    let asked = asked.map_err(|error| error.to_string())?;
+    let asked = asked.map_err(text)?;
     let shaken = http1::handshake(wire).await;
-    let (mut sender, connection) = shaken.map_err(|error| error.to_string())?;
+    let (mut sender, connection) = shaken.map_err(text)?;
     let asking = async move {
         let answer = sender.send_request(asked).await;
-        let answer = answer.map_err(|error| error.to_string())?;
+        let answer = answer.map_err(text)?;
         match answer.status() {
             StatusCode::SWITCHING_PROTOCOLS => Ok(answer),
             // Its body is dropped, by which the connection ends.
@@ -158,12 +159,16 @@ async fn introduce(wire: Wire, place: &Place) -> Result<(Wire, String), String> 
     let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
     let challenge = challenge.ok_or("it gave no challenge")?.to_owned();
     let upgraded = upgrade::on(answer).await;
-    let upgraded = upgraded.map_err(|error| error.to_string())?;
+    let upgraded = upgraded.map_err(text)?;
     let parts = upgraded.downcast::<Wire>();
     match parts {
         Ok(parts) if parts.read_buf.is_empty() => Ok((parts.io, challenge)),
         Ok(_) | Err(_) => Err("it said more than the challenge".to_owned()),
     }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 const LINE_BYTES_MAX: usize = 4 << 10;

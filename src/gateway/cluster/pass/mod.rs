@@ -1,8 +1,9 @@
 //! Requests that a standby passes on to the node that owns the log.
 //!
-//! Owns: the way of a request there and of its answer back. Promises: a request is sent once: again only if nothing of
-//! it was sent; while nobody owns the log a bounded number of requests waits for a bounded time; what was sent and not
-//! answered is never said to be undone. Must not: judge who calls: the owner does, as if the client had come to it.
+//! Owns: the way of a request there and of its answer back. Promises: a request is sent once, and again only if nothing
+//! of it was sent or the owner has said that it did nothing; while nobody owns the log a bounded number of requests
+//! waits for a bounded time; what was sent and not answered is never said to be undone. Must not: judge who calls: the
+//! owner does, as if the client had come to it.
 
 pub(super) mod body;
 mod form;
@@ -37,7 +38,7 @@ use super::passed::NOT_BEGUN;
 use body::Said;
 use form::Form;
 use link::Link;
-use outgoing::{Outgoing, Sent};
+use outgoing::Outgoing;
 use owner::{Owner, deposed, follow};
 use reached::Reached;
 use tideline_base::metrics::{Cluster, Held};
@@ -80,9 +81,7 @@ impl Passer {
             ends,
         }
     }
-}
 
-impl Passer {
     /// The node that passes on.
     pub(super) fn me(&self) -> &str {
         &self.nodes.me
@@ -101,6 +100,7 @@ pub(super) struct Passing {
 
 struct WebSocket {
     owner: OnUpgrade,
+    _counted: Held,
     term: u64,
     goodbye: Disconnect,
 }
@@ -108,7 +108,8 @@ struct WebSocket {
 /// Why a request got no answer.
 enum Lost {
     /// Nothing of it was sent.
-    Unsent(Request<Sent>),
+    Unsent,
+    /// Perhaps the owner has it.
     Sent,
 }
 
@@ -137,18 +138,18 @@ impl Passing {
             let now = owner.borrow_and_update().clone();
             let failed = match now {
                 Owner::At(term, place) => match self.link((term, &place), &mut owner).await {
-                    Ok(link) => match self.send_once(link, &mut outgoing).await {
+                    Ok(link) => match self.send(link, &mut outgoing).await {
                         Ok(answer) if !answer.headers().contains_key(NOT_BEGUN) => {
                             self.passer.metrics.passed.increment(1);
                             return self.said(answer, owed, term);
                         }
                         Ok(_) if outgoing.is_kept() => Some("it owns the log no more".to_owned()),
                         Ok(_) => return here(self.refuse(form)),
-                        Err(true) => {
+                        Err(Lost::Sent) => {
                             self.passer.metrics.passed_lost.increment(1);
                             return here(form.cut());
                         }
-                        Err(false) => Some("it has closed the connection".to_owned()),
+                        Err(Lost::Unsent) => Some("it has closed the connection".to_owned()),
                     },
                     Err(why) => Some(why),
                 },
@@ -203,28 +204,13 @@ impl Passing {
         websocket.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends it. `Err`: whether something of it was sent.
-    async fn send_once(
-        &self,
-        link: Link,
-        outgoing: &mut Outgoing,
-    ) -> Result<Response<Incoming>, bool> {
-        let request = outgoing.take().ok_or(true)?;
-        match self.send(link, request).await {
-            Ok(answer) => Ok(answer),
-            Err(Lost::Sent) => Err(true),
-            Err(Lost::Unsent(request)) => {
-                outgoing.give_back(request);
-                Err(false)
-            }
-        }
-    }
-
+    /// Sends it once.
     async fn send(
         &self,
         mut link: Link,
-        request: Request<Sent>,
+        outgoing: &mut Outgoing,
     ) -> Result<Response<Incoming>, Lost> {
+        let request = outgoing.take().ok_or(Lost::Sent)?;
         let is_of_centrifuge = request.uri().path() == CENTRIFUGE_PATH;
         let sending = link.sender.try_send_request(request);
         let sent = tokio::select! {
@@ -233,7 +219,10 @@ impl Passing {
             () = self.passer.ends.cancelled() => return Err(Lost::Sent),
         };
         let mut answer = sent.map_err(|mut error| match error.take_message() {
-            Some(request) => Lost::Unsent(request),
+            Some(request) => {
+                outgoing.give_back(request);
+                Lost::Unsent
+            }
             None => Lost::Sent,
         })?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -246,13 +235,14 @@ impl Passing {
             };
             let websocket = WebSocket {
                 owner: on(&mut answer),
+                _counted: link.counted,
                 term: link.term,
                 goodbye,
             };
             *self.websocket() = Some(websocket);
             return Ok(answer);
         }
-        // What a client says in HTTP/1.0 would be the words of later requests, too.
+        // A connection that has carried HTTP/1.0 would speak it with later requests, too.
         if answer.version() == Version::HTTP_11 {
             link.used = Instant::now();
             *self.slot() = Some(link);
@@ -273,6 +263,7 @@ impl Passing {
         let websocket = self.websocket().take();
         let Some(WebSocket {
             owner,
+            _counted,
             term,
             goodbye,
         }) = websocket

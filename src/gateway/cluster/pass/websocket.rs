@@ -18,7 +18,7 @@ use super::frames::{Frames, close};
 use tideline_wire::centrifuge::Disconnect;
 
 /// Runs one, until either side or `ends` ends it. `read`: what came behind the handshake; `goodbye`: what the client is
-/// told if the owner says none; `time_max`: it must read something within.
+/// told if the owner says none. A client that reads nothing for `time_max` ends it, too.
 pub(super) async fn run(
     (socket, read, time_max): (Socket, Bytes, Duration),
     owner: Upgraded,

@@ -475,8 +475,7 @@ mod tests {
     #[test]
     fn readers_at_one_place_share_what_they_are_sent() {
         let (mut growths, total) = (Growths::default(), GrownTotal::default());
-        let sent = |growths: &mut Growths, parts| match growths.behind("A", (5, parts), &total)
-        {
+        let sent = |growths: &mut Growths, parts| match growths.behind("A", (5, parts), &total) {
             Found::Parts(grown) => grown,
             _ => panic!("they are kept"),
         };
