@@ -64,10 +64,10 @@ impl DeadLetters {
         Ok(self.partitions.read(self.place(), count).await?)
     }
 
-    /// Adds one under the next number.
+    /// Adds one under the next number, so that the webhook goes on and the log may go.
     pub(super) async fn add(&self, letter: DeadLetter) -> Result<(), FollowError> {
         let all = self.all();
-        self.submit(move |txn| {
+        self.submit(Purpose::LetsGo, move |txn| {
             let mut last = 0;
             for row in scan_all(txn, &all) {
                 last = read_row(&row?, WHAT, decode)?.number;
@@ -85,7 +85,7 @@ impl DeadLetters {
         change: impl FnOnce(DeadLetter) -> Option<DeadLetter> + Send + 'static,
     ) -> Result<bool, FollowError> {
         let key = self.all().number(number);
-        self.submit(move |txn| {
+        self.submit(Purpose::MakesRoom, move |txn| {
             let Some(letter) = load(txn, &key, WHAT, |value| of_row(number, value))? else {
                 return Ok(false);
             };
@@ -102,11 +102,11 @@ impl DeadLetters {
 
     async fn submit<R: Send + 'static>(
         &self,
+        purpose: Purpose,
         write: impl FnOnce(&mut Txn<'_>) -> Result<R, ReadError> + Send + 'static,
     ) -> Result<R, FollowError> {
         let write = move |txn: &mut Txn<'_>| write(txn).map_err(FollowError::from);
-        let (place, purpose) = (self.place(), Purpose::MakesRoom);
-        let done = self.partitions.submit(purpose, place, ROW_BYTES, write);
+        let done = self.partitions.submit(purpose, self.place(), ROW_BYTES, write);
         done.await
             .map_err(|error: SubmitError<FollowError>| error.into())
     }

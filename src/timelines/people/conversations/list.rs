@@ -322,10 +322,10 @@ impl People {
     }
 
     /// Marks a membership of which its timeline does not know any more, so that all of the user's devices hear of it.
-    /// Nobody waits for the write: if it fails, the next call that meets the membership does it again.
+    /// Nobody waits for the write: if it fails, as on a full disk, the next call that meets the membership does it again.
     fn mark_ended(&self, user: &str, timeline: &str, membership: Membership) {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
-        let marked = self.submit(Purpose::MakesRoom, home, SMALL_BYTES, move |txn, home| {
+        let marked = self.submit(Purpose::Adds, home, SMALL_BYTES, move |txn, home| {
             conversations::mark_ended(txn, home, &timeline, membership)
         });
         drop(marked);

@@ -69,7 +69,7 @@ impl Walk {
                     store(txn, digest);
                     Ok(())
                 };
-                let stored = timelines.submit(Purpose::MakesRoom, partition, HOLD_BYTES, store);
+                let stored = timelines.submit(Purpose::LetsGo, partition, HOLD_BYTES, store);
                 stored.await?;
                 Walk::Done
             }
