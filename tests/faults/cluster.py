@@ -9,7 +9,8 @@ was acknowledged may be lost, doubled or out of order, the subscribers have each
 what was acknowledged before, and all nodes have applied the same. After all rounds each timeline is as it was, and the dumps
 of the three directories are the same, byte for byte.
 
-Pauses are told, and not judged. With `--control NAME` (`CONTROLS`) the cluster breaks its word, and exit code 0 says that this
+Pauses are told, and not judged. `--chat DIR` has `tideline-load`, which lies beside the server, for clients: logs of chats from DIR, and its profile
+`mixed`, while a node is killed each minute for as many minutes as there are rounds. With `--control NAME` (`CONTROLS`) the cluster breaks its word, and exit code 0 says that this
 was noticed. `power-*` and `full-*` mount file systems: they need root.
 """
 
@@ -142,6 +143,8 @@ class Siege:
     def __init__(self, work, options, fault):
         self.work, self.options, self.fault = pathlib.Path(work), options, fault
         self.mounts, self.ways, self.known, self.notes, self.pauses = {}, None, {}, collections.Counter(), []
+        # What the clients of a chat say.
+        self.told = []
         self.acknowledged = self.looks = 0
         control = options.control
         environment = {"TIDELINE_RESERVE_BYTES": str(4 << 20), "TIDELINE_FAULT": CONTROLS[control] if control else ""}
@@ -655,6 +658,47 @@ FAULTS = {
 CONTROLS = {"member_answers_early": "member_answers_early", "cluster_LeaseForEver": "cluster_LeaseForEver", "sync_interval": ""}
 
 
+def chat(siege, options):
+    """Chats and `mixed` at all three nodes, one of which is killed each minute; what went wrong, in words."""
+    load = os.path.join(os.path.dirname(siege.cluster.binary), "tideline-load")
+    url = ",".join(node.url for node in siege.nodes)
+    until = time.monotonic() + 60 * options.rounds
+    small = "--rate 20 --connections 6 --timelines 100 --subscribers 12 --pollers 3 --poll-rate 5 --readers 3 --page-rate 5 --idle 0"
+    mixed = [load, "mixed", "--url", url, "--quiet", "--seconds", str(60 * options.rounds), *small.split()]
+    ran = collections.Counter()
+    said = []
+
+    def follow(words):
+        done = subprocess.run([*map(str, words)], capture_output=True, text=True)
+        ran[words[1]] += 1
+        # 6: a machine that was too busy for the figures.
+        (said if done.returncode not in (0, 6) else siege.told).append(f"{words[1]}, exit code {done.returncode}: {done.stdout}{done.stderr}")
+
+    def replay():
+        while time.monotonic() < until and not said:
+            words = "--connections 8 --in-flight 32"
+            follow([load, "replay", options.chat, "--url", url, "--quiet", "--prefix", f"chat-{ran['replay']}/", *words.split()])
+
+    threads = [threading.Thread(target=replay), threading.Thread(target=follow, args=[mixed])]
+    for thread in threads:
+        thread.start()
+    dice = random.Random(options.seed)
+    for minute in range(options.rounds):
+        time.sleep(max(0, until - 60 * (options.rounds - minute) + 30 - time.monotonic()))
+        node = dice.choice(siege.nodes)
+        siege.notes["owners killed"] += node is siege.an_owner()
+        siege.notes["nodes killed"] += 1
+        node.kill()
+        time.sleep(dice.uniform(1, 10))
+        node.start()
+        siege.whole()
+    for thread in threads:
+        thread.join()
+    siege.notes["chats, each once more"] = ran["replay"]
+    if said:
+        raise Wrong("; ".join(said))
+
+
 def besiege(options, fault):
     """All rounds of a fault; what went wrong, in words."""
     with tempfile.TemporaryDirectory(prefix=f"siege-{fault}-") as work:
@@ -662,7 +706,10 @@ def besiege(options, fault):
         siege = Siege(work, options, fault)
         try:
             siege.begin()
-            for number in range(1, options.rounds + 1):
+            if options.chat:
+                chat(siege, options)
+                number = options.rounds
+            for number in range(1, options.rounds * (not options.chat) + 1):
                 siege.round(number)
             lines = siege.end()
         except Wrong as wrong:
@@ -679,6 +726,8 @@ def besiege(options, fault):
         f" {siege.acknowledged} acknowledged, {siege.looks} heads{longest}{notes}",
         flush=True,
     )
+    if siege.told:
+        print("\n".join(siege.told), flush=True)
     return said
 
 
@@ -688,13 +737,15 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fault", action="append", choices=FAULTS, help="these only; else all")
     parser.add_argument("--control", choices=CONTROLS, help="the cluster breaks its word, which must be noticed")
+    parser.add_argument("--chat", metavar="DIR", help="tideline-load's clients, with the logs in DIR; a round is a minute")
     parser.add_argument("--keep", help="a folder, which gets the files of what went wrong")
     options = parser.parse_args()
     # Whoever ends it early gets its processes and mounts ended, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    wrong = [fault for fault in options.fault or FAULTS if besiege(options, fault)]
+    chosen = ["chat"] if options.chat else options.fault or list(FAULTS)
+    wrong = [fault for fault in chosen if besiege(options, fault)]
     control = f" under {options.control}" if options.control else ""
-    print(f"{len(options.fault or FAULTS)} faults, {options.rounds} rounds of each{control}: {len(wrong)} broken {' '.join(wrong)}")
+    print(f"{len(chosen)} faults, {options.rounds} rounds of each{control}: {len(wrong)} broken {' '.join(wrong)}")
     sys.exit(bool(wrong) != bool(options.control))
 
 
