@@ -136,3 +136,111 @@ impl<A: Ask> Talk for Session<A> {
         Ok(pipe)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::LocalSet;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::client::generator::Flow;
+    use crate::client::pace::Gaps;
+    use crate::client::rpc::put_request;
+    use crate::run::setup::plain;
+
+    const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
+    /// Asks once, and counts what came.
+    struct Once(Vec<bool>);
+
+    impl Ask for Once {
+        type Asked = ();
+
+        fn put(&mut self, out: &mut Vec<u8>, request: u64) {
+            put_request(
+                out,
+                request,
+                "message.append",
+                &json!({ "message_id": "m1" }),
+            );
+        }
+
+        fn take(&mut self, (): (), outcome: Outcome<'_>) -> Result<(), String> {
+            self.0.push(outcome.is_ok());
+            Ok(())
+        }
+    }
+
+    async fn came(listener: &TcpListener) -> TcpStream {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        assert!(stream.read(&mut [0; 1_000]).await.expect("a handshake") > 0);
+        stream.write_all(UPGRADED.as_bytes()).await.expect("sent");
+        stream
+    }
+
+    async fn frame(stream: &mut TcpStream) -> Vec<u8> {
+        let mut bytes = vec![0; 1_000];
+        let length = stream.read(&mut bytes).await.expect("a request");
+        bytes.truncate(length);
+        bytes
+    }
+
+    async fn say(stream: &mut TcpStream, text: &str) {
+        let frame = [&[0x81, 126, 0, text.len() as u8], text.as_bytes()].concat();
+        stream.write_all(&frame).await.expect("sent");
+    }
+
+    #[tokio::test]
+    async fn at_a_clusters_nodes_what_was_not_answered_goes_out_again() {
+        let [dead, listener] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0"));
+        let (dead, listener) = (dead.await.expect("a port"), listener.await.expect("a port"));
+        let url = |of: &TcpListener| format!("ws://{}/", of.local_addr().expect("an address"));
+        let urls = format!("{},{}", url(&dead), url(&listener));
+        drop(dead);
+        let run = Run::new(&plain(), urls, None);
+        let flow = Flow {
+            connections: 1,
+            in_flight: 1,
+            rate: None,
+            gaps: Gaps::Fixed,
+        };
+        let recorder = flow.recorder(&run, "ack");
+        run.window.begin(Instant::now());
+        let asking = async {
+            let open = Session::each(&run, |_| Once(Vec::new()));
+            flow.start(&run, &[recorder], open).await.expect("started")
+        };
+        let serving = async {
+            let mut first = came(&listener).await;
+            let asked = frame(&mut first).await;
+            drop(first);
+            let mut second = came(&listener).await;
+            assert_eq!(frame(&mut second).await, asked);
+            let id = SLOT_BASE;
+            let refused = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":503,"message":"","data":{{"reason":"outcome_unknown"}}}}}}"#
+            );
+            say(&mut second, &refused[..]).await;
+            let mut third = came(&listener).await;
+            assert_eq!(frame(&mut third).await, asked);
+            run.end_early();
+            say(
+                &mut third,
+                &format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#),
+            )
+            .await;
+            third
+        };
+        let both = async { tokio::join!(asking, serving) };
+        let local = LocalSet::new();
+        let (asked, _third) = local.run_until(both).await;
+        for one in asked {
+            let session = local.run_until(one).await.expect("through");
+            assert_eq!(session.ask.0, [true]);
+        }
+        assert_eq!(run.checks.faults(), 0);
+    }
+}
