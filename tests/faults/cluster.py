@@ -551,11 +551,14 @@ def full_data(siege, dice):
     """The disk of a node's data."""
     node = dice.choice([siege.an_owner(), siege.standby(dice)])
     siege.notes["disks of owners"] += node is siege.an_owner()
+    told = node.whole_log().count("No space left")
     path = fill(f"{node.directory}/disk")
     siege.go_on()
     siege.stay(3)
     siege.go_on()
     path.unlink()
+    if (more := node.whole_log().count("No space left") - told) > 20:
+        raise Wrong(f"a full disk was told {more} times")
     if node.process.poll() is not None or siege.role(node) not in ("owner", "follower"):
         siege.notes["nodes that stopped"] += 1
         node.stop()

@@ -23,6 +23,7 @@ impl Writer {
     /// Writes a frame that is in the log to the mirror; why that can't be done. Waits a while for room.
     pub(super) fn mirror(&mut self, member: &mut Member, frame: &Frame) -> Result<(), String> {
         let started = Instant::now();
+        let mut is_told = false;
         loop {
             match self.log.take(frame) {
                 Ok(()) => {
@@ -32,7 +33,9 @@ impl Writer {
                 Err(error @ (AppendError::Full(_) | AppendError::Busy(_)))
                     if started.elapsed() < ROOM_WAIT && !self.shared.queue.is_closed() =>
                 {
-                    tracing::warn!(%error, "the mirror of the cluster's log waits");
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::warn!(%error, "the mirror of the cluster's log waits");
+                    }
                     std::thread::sleep(ROOM_AGAIN);
                 }
                 Err(error) => {
@@ -80,9 +83,14 @@ impl Writer {
         }
         let (folder, first) = &member.files;
         match place::write(folder, &member.place, first) {
-            Ok(()) => self.rotate(),
+            Ok(()) => {
+                member.is_stuck = false;
+                self.rotate();
+            }
             Err(error) => {
-                tracing::warn!(%error, "the memtable can't be flushed; trying again");
+                if !std::mem::replace(&mut member.is_stuck, true) {
+                    tracing::warn!(%error, "the memtable can't be flushed; trying again");
+                }
                 std::thread::sleep(ROOM_AGAIN);
             }
         }
