@@ -100,7 +100,7 @@ ALL = {
         ],
         [
             control(fault, *cluster(how), "--rounds", 5, "--control", fault)
-            for fault, how in (("member_answers_early"), ("cluster_LeaseForEver", "freeze-owner"))
+            for fault, how in (("member_answers_early"), ("cluster_LeaseForEver", "cut-owner"))
         ],
     ),
     "C2": Test(

@@ -17,6 +17,7 @@ was noticed. `power-*` and `full-*` mount file systems: they need root.
 import argparse
 import collections
 import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -118,7 +119,7 @@ class Looker(threading.Thread):
         self.start()
 
     def run(self):
-        # A thread for each node: one that is frozen is asked before, and answers when it wakes.
+        # A thread for each node.
         threads = [threading.Thread(target=self.look, args=[node], daemon=True) for node in self.nodes]
         for thread in threads:
             thread.start()
@@ -128,11 +129,16 @@ class Looker(threading.Thread):
     def look(self, node):
         while not self.ends.is_set():
             known = max((writer.acknowledged[-1][1] for writer in self.writers if writer.acknowledged), default=0)
+            # It asks a node that is frozen again and again.
+            connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=2)
             try:
-                status, _, body = node.rpc(None, "timeline.get", timeline=self.timeline)
-                head = json.loads(body)["result"]["head"] if status == 200 else None
-            except (OSError, ValueError, KeyError):
+                body = {"jsonrpc": "2.0", "id": 1, "method": "timeline.get", "params": {"timeline": self.timeline}}
+                connection.request("POST", "/v1/rpc", json.dumps(body), {"content-type": "application/json"})
+                head = json.loads(connection.getresponse().read())["result"]["head"]
+            except (OSError, ValueError, KeyError, http.client.HTTPException):
                 head = None
+            finally:
+                connection.close()
             if head is not None and head < known:
                 self.wrong.append(f"a node said {head} where {known} was acknowledged")
             self.looks += head is not None

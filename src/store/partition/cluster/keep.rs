@@ -16,8 +16,8 @@ use crate::log::{AppendError, Frame};
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// Between two tries to write where there is no room.
 const ROOM_AGAIN: Duration = Duration::from_millis(100);
-/// A mirror waits so long for room on its disk.
-const ROOM_WAIT: Duration = Duration::from_secs(10);
+/// A mirror, and a memtable that is full, wait so long for room on the disk.
+const ROOM_WAIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 impl Writer {
     /// Writes a frame that is in the log to the mirror; why that can't be done. Waits a while for room.
@@ -84,12 +84,16 @@ impl Writer {
         let (folder, first) = &member.files;
         match place::write(folder, &member.place, first) {
             Ok(()) => {
-                member.is_stuck = false;
+                member.stuck = None;
                 self.rotate();
             }
             Err(error) => {
-                if !std::mem::replace(&mut member.is_stuck, true) {
+                if member.stuck.is_none() {
                     tracing::warn!(%error, "the memtable can't be flushed; trying again");
+                }
+                if member.stuck.get_or_insert_with(Instant::now).elapsed() >= ROOM_WAIT {
+                    // Another node may have room: nobody claims the log while this one owns it.
+                    self.stop_member(member, format!("the memtable can't be flushed: {error}"));
                 }
                 std::thread::sleep(ROOM_AGAIN);
             }

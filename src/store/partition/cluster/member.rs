@@ -47,8 +47,8 @@ pub(in super::super) struct Member {
     pub(super) is_dirty: bool,
     /// The flusher is too far behind to take more.
     pub(super) is_lagging: bool,
-    /// It was said that the memtable can't be flushed, and it could not be since.
-    pub(super) is_stuck: bool,
+    /// Since when the memtable can't be flushed.
+    pub(super) stuck: Option<Instant>,
     pub(super) waker: Waker,
 }
 
@@ -99,7 +99,7 @@ impl Member {
             synced: Instant::now(),
             is_dirty: false,
             is_lagging: false,
-            is_stuck: false,
+            stuck: None,
             waker: Waker::noop().clone(),
         }
     }
