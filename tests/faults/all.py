@@ -100,7 +100,7 @@ ALL = {
         ],
         [
             control(fault, *cluster(how), "--rounds", 5, "--control", fault)
-            for fault, how in (("member_answers_early"), ("cluster_LeaseForEver", "cut-owner"))
+            for fault, how in (("member_answers_early"), ("member_proves_itself", "cut-owner"))
         ],
     ),
     "C2": Test(

@@ -726,7 +726,7 @@ def besiege(options, fault):
         except Wrong as wrong:
             said = f"round {number}: {wrong}"
             if options.keep:
-                shutil.copytree(work, f"{options.keep}/{fault}-{number}", symlinks=True, ignore=shutil.ignore_patterns("*.image", "*.copy"))
+                shutil.copytree(work, f"{options.keep}/{fault}-{number}", symlinks=True, ignore=shutil.ignore_patterns("*.image", "*.copy"), dirs_exist_ok=True)
         finally:
             siege.close()
     pauses = sorted(siege.pauses)
