@@ -9,8 +9,13 @@ was acknowledged may be lost, doubled or out of order, the subscribers have each
 what was acknowledged before, and all nodes have applied the same. After all rounds each timeline is as it was, and the dumps
 of the three directories are the same, byte for byte.
 
-Pauses are told, and not judged. `--chat DIR` has `tideline-load`, which lies beside the server, for clients: logs of chats from DIR, and its profile
-`mixed`, while a node is killed each minute for as many minutes as there are rounds. With `--control NAME` the cluster breaks its word, and exit code 0 says that this was noticed. `power-*` and `full-*` mount file systems: they need root.
+Pauses are told, and not judged. With `--chat DIR` the clients are `tideline-load`'s, which lies beside the server: logs of
+chats from DIR, and its profile `mixed`, while a node is killed each minute, for as many minutes as there are rounds. With
+`--control NAME` the cluster breaks its word, and exit code 0 says that this was noticed. `power-*` and `full-*` mount file
+systems: they need root.
+
+Owns: the faults, and what is to hold after each. Promises: no process and no mount is left, also if it is told to end. Must
+not: ask more of a client than docs/CLUSTER.md does, or judge how long anything took.
 """
 
 import argparse
