@@ -103,7 +103,7 @@ ALL = {
     "C2": Test(
         "machines of a cluster are cut off, both ways or one, or slow",
         [python(*cluster("cut-owner", "cut-leader", "cut-all", "deaf-owner", "deaf-pair", "slow"))],
-        [],
+        [control("member_proves_itself", *cluster("cut-owner"), "--rounds", 5, "--control", "member_proves_itself")],
     ),
     "C3": Test(
         "power cuts of one, two and three machines of a cluster",
@@ -111,7 +111,11 @@ ALL = {
         [control("sync_interval", *cluster("power-3"), "--rounds", 3, "--control", "sync_interval")],
     ),
     "C4": Test("bytes of a NATS server's store are others, or its files are cut", [python(*cluster("rot"))], []),
-    "C5": Test("messages of NATS are lost on their way to the nodes", [python(*cluster("lost-answers"))], []),
+    "C5": Test(
+        "messages of NATS are lost on their way to the nodes",
+        [python(*cluster("lost-answers"))],
+        [control("cluster_SilenceIsFailure", *cluster("lost-answers"), "--rounds", 5, "--control", "cluster_SilenceIsFailure")],
+    ),
     "C8": Test("full disks of nodes and of NATS servers", [python(*cluster("full-data", "full-store"))], []),
 }
 
