@@ -120,6 +120,9 @@ jetstream {{
 cluster {{
   name: "tideline-{cluster}"
   listen: "{host}:{route_port}"
+  # A machine that is cut off, or stands still, is asked nothing after some seconds; by default after a minute or two.
+  ping_interval: "2s"
+  ping_max: 2
   authorization {{ user: "{}", password: "{}" }}
   routes: [
 {routes}
@@ -190,6 +193,7 @@ mod tests {
         };
         let file = config.of(&machine("b"));
         assert!(file.contains("sync_interval: always") && file.contains("max_payload: 8MB"));
+        assert!(file.contains("ping_interval: \"2s\"\n  ping_max: 2\n"));
         for (other, is_there) in [("a", true), ("b", false), ("c", true)] {
             let route = format!("nats://route:secret@{other}:6222");
             assert_eq!(file.contains(&route), is_there, "{file}");

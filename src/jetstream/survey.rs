@@ -135,7 +135,12 @@ async fn monitored(address: &str) -> Result<ServerSettings, String> {
     let body = answer.windows(4).position(|four| four == b"\r\n\r\n");
     let body = body.and_then(|at| answer.get(at + 4..));
     let server = body.and_then(api::server);
-    server.ok_or_else(|| failed("its answer is not that of a NATS server"))
+    let server = server.ok_or_else(|| failed("its answer is not that of a NATS server"))?;
+    match server.sync_always {
+        Some(_) => Ok(server),
+        // It acknowledges nothing now; one that has just been started says so for a moment.
+        None => Err(failed("its JetStream does not run, or not yet")),
+    }
 }
 
 /// What a look finds; `None`: not to be known now.
@@ -221,6 +226,33 @@ mod tests {
             Err(Verdict::Unknown(what)) => format!("unknown: {what}"),
             Err(Verdict::Bad(what)) => format!("bad: {what}"),
         }
+    }
+
+    #[test]
+    fn a_server_whose_jetstream_has_not_begun_is_waited_for() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+            let listener = listener.expect("a port");
+            let address = listener.local_addr().expect("an address").to_string();
+            let begun = r#","jetstream":{"config":{"sync_always":true}}"#;
+            for (jetstream, is_known) in [("", false), (r#","jetstream":{}"#, false), (begun, true)] {
+                let serve = async {
+                    let (mut socket, _) = listener.accept().await.expect("a connection");
+                    let answer = format!(
+                        "HTTP/1.0 200 OK\r\n\r\n{{\"server_name\":\"a\",\"version\":\"2.15.1\",\"max_payload\":8388608{jetstream}}}"
+                    );
+                    let asked = socket.read(&mut [0; 1_000]).await;
+                    assert!(asked.is_ok_and(|length| length > 0));
+                    socket.write_all(answer.as_bytes()).await.expect("sent");
+                };
+                let (report, ()) = tokio::join!(monitored(&address), serve);
+                assert_eq!(report.is_ok(), is_known, "{report:?}");
+            }
+        });
     }
 
     #[test]

@@ -6,8 +6,8 @@ noticed.
     sudo python3 tests/faults/all.py [--list] [ID …]
 
 Owns: which command each id of `docs/FAULTS.md` has, and which controls. Takes `target/debug/tideline`, or TIDELINE_BIN,
-and `tideline-load` beside it; the server must have the feature `faults`. D3 and D5 need root and loop devices, D9
-the packages of tests/tablestore/requirements.txt and tests/python/requirements.txt. Exit
+and `tideline-load` beside it; the server must have the feature `faults`. D3, D5, C3 and C8 need root, and all
+but C8 loop devices; D9 and C1 to C8 the packages of tests/tablestore/requirements.txt and tests/python/requirements.txt. Exit
 code 0 only if all held and each control was noticed. Must not: judge; each program does.
 """
 
@@ -42,6 +42,11 @@ def crash(rounds, seed, *more):
 def control(fault, program, *words):
     """Of a program that takes the fault itself, and ends with 0 if it notices it."""
     return (fault, python(program, *words), {}, 0)
+
+
+def cluster(*faults):
+    """Of `faults/cluster.py`, the words for these."""
+    return ["faults/cluster.py", *[word for fault in faults for word in ("--fault", fault)]]
 
 
 IMAGES = "faults/crash_images.py"
@@ -87,6 +92,31 @@ ALL = {
         [python("faults/backups.py"), python("faults/backups.py", "--bucket", "--seed", 2)],
         [control("later marks, ended_not_held", "faults/backups.py", "--rounds", 3, "--control")],
     ),
+    "C1": Test(
+        "a cluster's owner, standbys and NATS servers are killed, frozen, told to end, drained",
+        [
+            python(*cluster("kill-owner", "kill-standby", "kill-leader", "kill-follower", "kill-both")),
+            python(*cluster("drain", "term", "freeze-owner", "freeze-leader")),
+        ],
+        [control("member_answers_early", *cluster("kill-both"), "--rounds", 5, "--control", "member_answers_early")],
+    ),
+    "C2": Test(
+        "machines of a cluster are cut off, both ways or one, or slow",
+        [python(*cluster("cut-owner", "cut-leader", "cut-all", "deaf-owner", "deaf-pair", "slow"))],
+        [control("member_proves_itself", *cluster("cut-owner"), "--rounds", 5, "--control", "member_proves_itself")],
+    ),
+    "C3": Test(
+        "power cuts of one, two and three machines of a cluster",
+        [python(*cluster("power-1", "power-2", "power-3"))],
+        [control("sync_interval", *cluster("power-3"), "--rounds", 3, "--control", "sync_interval")],
+    ),
+    "C4": Test("bytes of a NATS server's store are others, or its files are cut", [python(*cluster("rot"))], []),
+    "C5": Test(
+        "messages of NATS are lost on their way to the nodes",
+        [python(*cluster("lost-answers"))],
+        [control("cluster_SilenceIsFailure", *cluster("lost-answers"), "--rounds", 5, "--control", "cluster_SilenceIsFailure")],
+    ),
+    "C8": Test("full disks of nodes and of NATS servers", [python(*cluster("full-data", "full-store"))], []),
 }
 
 

@@ -137,6 +137,11 @@ impl Account {
         (account, members)
     }
 
+    /// Whether members that lose their connections come again.
+    pub(super) fn returns(&self) -> bool {
+        self.writers == Writers::Others && self.run.is_cluster()
+    }
+
     /// Has a member send one more message to a timeline, soon.
     pub(crate) fn put(&self, member: usize, timeline: usize, scheduled: Instant) {
         let (written, desk) = (&self.written[timeline], &self.desks[member]);

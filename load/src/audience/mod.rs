@@ -12,6 +12,7 @@ mod sent;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -59,12 +60,28 @@ impl Member {
         Ok(())
     }
 
-    /// Reads once. Cancel-safe.
+    /// Reads once. Cancel-safe. At a cluster's nodes, one that only follows comes again where it is lost, or refused
+    /// for now.
     async fn read(&mut self) -> io::Result<()> {
         let (account, timed, number) = (&self.account, self.timed, self.number);
-        let hear = |event: Event<'_>| account.hear(&event, timed);
+        let (returns, refused) = (account.returns(), Cell::new(false));
+        let hear = |event: Event<'_>| match event {
+            Event::Draining if returns => Ok(()),
+            Event::Refused(refusal) if returns && refusal.data.retry => {
+                refused.set(true);
+                Ok(())
+            }
+            event => account.hear(&event, timed),
+        };
         let read = self.follower.read(hear, |what| account.fault(number, what));
-        read.await
+        match read.await {
+            Err(_) if returns => {}
+            Ok(()) if refused.get() => {}
+            read => return read,
+        }
+        self.follower.cut();
+        account.run.add("reconnects", 1);
+        self.connect(None).await
     }
 
     /// A habit: reads all the time, so that the server never waits for it, until the connection is lost; and sends what

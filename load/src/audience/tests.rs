@@ -434,3 +434,29 @@ async fn a_backlog_at_the_rate_is_invalid_and_a_lost_answer_a_fault() {
         assert_eq!((outcome.validity.valid, outcome.held()), (lost, !lost));
     }
 }
+
+#[tokio::test]
+async fn at_a_clusters_nodes_a_member_that_only_follows_comes_again() {
+    let (listener, url) = listen().await;
+    // Nobody listens at the other address.
+    let (gone, other) = listen().await;
+    drop(gone);
+    for (urls, writers, comes) in [
+        (format!("{url},{other}"), Writers::Others, true),
+        (format!("{url},{other}"), Writers::Many, false),
+        (url.clone(), Writers::Others, false),
+    ] {
+        let Bench { members, .. } = Bench::at(urls, writers);
+        let mut member = members.into_iter().next().expect("a member");
+        let (connected, stream) = tokio::join!(member.connect(None), serve(&listener, &[UPGRADED]));
+        connected.expect("a connection");
+        drop(stream);
+        let read = match comes {
+            true => tokio::join!(member.read(), serve(&listener, &[UPGRADED])).0,
+            false => member.read().await,
+        };
+        assert_eq!(read.is_ok(), comes, "{read:?}");
+        let stage = member.follower.places()[0].stage;
+        assert_eq!(stage, Stage::Joining, "subscribed anew, or as it was");
+    }
+}

@@ -5,9 +5,10 @@
 //! same, and spares the load generator, which shares the machine with the server, copies and random numbers.
 
 use std::io::{self, Cursor};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
@@ -17,6 +18,8 @@ use super::secure::header;
 
 /// How long one attempt to connect may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The pause between two attempts where there are several addresses.
+const AGAIN: Duration = Duration::from_millis(20);
 /// No message of the server is larger.
 const FRAME_BYTES_MAX: u64 = 8 << 20;
 const TEXT: OpCode = OpCode::Data(Data::Text);
@@ -33,8 +36,14 @@ pub fn close_code(error: &io::Error) -> Option<u16> {
     Some(closed.0)
 }
 
-/// The `host:port` and the path of a `ws://` or `wss://` address.
-pub(crate) fn place(url: &str) -> io::Result<(String, &str)> {
+/// The addresses of a cluster's nodes, with commas between.
+fn addresses(urls: &str) -> Vec<&str> {
+    urls.split(',').map(str::trim).collect()
+}
+
+/// The `host:port` and the path of a `ws://` or `wss://` address; of several, the first.
+pub(crate) fn place(urls: &str) -> io::Result<(String, &str)> {
+    let url = addresses(urls)[0];
     let (rest, port) = match url.strip_prefix("ws://") {
         Some(rest) => (Some(rest), ":80"),
         None => (url.strip_prefix("wss://"), ":443"),
@@ -57,8 +66,21 @@ pub(crate) async fn dial(url: &str, way: Way) -> io::Result<Pipe> {
     }
 }
 
-/// Connects and upgrades; what follows the server's answer is still in the pipe.
-pub async fn upgrade(url: &str, way: Way) -> io::Result<Pipe> {
+/// Connects and upgrades; what follows the server's answer is still in the pipe. Of several addresses connections take
+/// turns, and one that does not take a connection is left for the next one, again and again for a minute.
+pub async fn upgrade(urls: &str, way: Way) -> io::Result<Pipe> {
+    static TURNS: AtomicUsize = AtomicUsize::new(0);
+    let (urls, late) = (addresses(urls), Instant::now() + PATIENCE);
+    loop {
+        let turn = TURNS.fetch_add(1, Ordering::Relaxed);
+        match upgrade_at(urls[turn % urls.len()], way).await {
+            Err(_) if urls.len() > 1 && Instant::now() < late => sleep(AGAIN).await,
+            done => return done,
+        }
+    }
+}
+
+async fn upgrade_at(url: &str, way: Way) -> io::Result<Pipe> {
     let upgrading = async {
         let (host, path) = place(url)?;
         let mut pipe = dial(url, way).await?;

@@ -55,6 +55,15 @@ pub trait Talk {
         out: &mut Vec<u8>,
         each: &mut dyn FnMut(Answer),
     ) -> io::Result<usize>;
+
+    /// The connection is lost: another one, and in `out` what is to go over it. The error ends the run.
+    fn again(
+        &mut self,
+        lost: io::Error,
+        _out: &mut Vec<u8>,
+    ) -> impl Future<Output = io::Result<Pipe>> {
+        async { Err(lost) }
+    }
 }
 
 /// An answer to a request.
@@ -243,7 +252,12 @@ impl Lane {
             });
             let pace = self.pace.as_ref().filter(|_| !is_ending);
             tokio::select! {
-                read = read => read?,
+                read = read => {
+                    if let Err(lost) = read {
+                        out.clear();
+                        *pipe = talk.again(lost, &mut out).await?;
+                    }
+                }
                 () = &mut patience => {
                     // A server that is merely slow breaks no promise.
                     if !due.is_empty() {

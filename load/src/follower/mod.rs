@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use self::heard::News;
 use crate::client::frame::texts;
 use crate::client::pipe::{Pipe, Way};
+use crate::client::request::DRAINING;
 use crate::client::rpc::{Answer, open, put_request};
 pub(crate) use heard::{Event, Heard};
 
@@ -32,9 +33,6 @@ pub(crate) use heard::{Event, Heard};
 const LEAVE: u64 = 1 << 32;
 /// From here on they are the caller's own.
 pub(crate) const OWN: u64 = 1 << 33;
-/// How the text begins in which a server says that it shuts down.
-const DRAINING: &[u8] = br#"{"jsonrpc":"2.0","method":"draining""#;
-
 /// The timelines of a run, for all threads: as a slice, their names.
 pub(crate) struct Timelines {
     names: Vec<String>,
@@ -231,7 +229,7 @@ impl Places {
             };
         }
         let Some(news) = News::pushed(text) else {
-            let is_end = text.starts_with(DRAINING);
+            let is_end = text.starts_with(DRAINING.as_bytes());
             return each(if is_end {
                 Event::Draining
             } else {

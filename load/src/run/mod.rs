@@ -102,6 +102,11 @@ impl Run {
         })
     }
 
+    /// Whether there are several addresses: then connections that are lost come again.
+    pub fn is_cluster(&self) -> bool {
+        self.url.contains(',')
+    }
+
     /// A seed for one part of the run (connection 7, the texts), which no other part has.
     pub fn seed_of(&self, part: u64) -> u64 {
         Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).below(u64::MAX)

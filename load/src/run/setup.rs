@@ -11,7 +11,9 @@ use serde::Serialize;
 /// they say where a run was made, not what was run, and results are passed on. Seed and label are told beside them.
 #[derive(Clone, Debug, clap::Parser, Serialize)]
 pub struct Setup {
-    /// The server; with wss:// it is reached over TLS
+    /// The server; with wss:// it is reached over TLS. Or all nodes of a cluster, with commas between: connections take
+    /// turns, and one that is lost comes again and repeats what was not answered (in replay, append, history, poll and
+    /// mixed, which there needs --idle 0)
     #[arg(long, default_value = "ws://127.0.0.1:7070/v1/connect")]
     #[serde(skip)]
     pub url: String,

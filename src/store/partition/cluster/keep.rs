@@ -16,13 +16,14 @@ use crate::log::{AppendError, Frame};
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// Between two tries to write where there is no room.
 const ROOM_AGAIN: Duration = Duration::from_millis(100);
-/// A mirror waits so long for room on its disk.
-const ROOM_WAIT: Duration = Duration::from_secs(10);
+/// A mirror, and a memtable that is full, wait so long for room on the disk.
+const ROOM_WAIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 impl Writer {
     /// Writes a frame that is in the log to the mirror; why that can't be done. Waits a while for room.
     pub(super) fn mirror(&mut self, member: &mut Member, frame: &Frame) -> Result<(), String> {
         let started = Instant::now();
+        let mut is_told = false;
         loop {
             match self.log.take(frame) {
                 Ok(()) => {
@@ -32,7 +33,9 @@ impl Writer {
                 Err(error @ (AppendError::Full(_) | AppendError::Busy(_)))
                     if started.elapsed() < ROOM_WAIT && !self.shared.queue.is_closed() =>
                 {
-                    tracing::warn!(%error, "the mirror of the cluster's log waits");
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::warn!(%error, "the mirror of the cluster's log waits");
+                    }
                     std::thread::sleep(ROOM_AGAIN);
                 }
                 Err(error) => {
@@ -80,9 +83,18 @@ impl Writer {
         }
         let (folder, first) = &member.files;
         match place::write(folder, &member.place, first) {
-            Ok(()) => self.rotate(),
+            Ok(()) => {
+                member.stuck = None;
+                self.rotate();
+            }
             Err(error) => {
-                tracing::warn!(%error, "the memtable can't be flushed; trying again");
+                if member.stuck.is_none() {
+                    tracing::warn!(%error, "the memtable can't be flushed; trying again");
+                }
+                if member.stuck.get_or_insert_with(Instant::now).elapsed() >= ROOM_WAIT {
+                    // Another node may have room: nobody claims the log while this one owns it.
+                    self.stop_member(member, format!("the memtable can't be flushed: {error}"));
+                }
                 std::thread::sleep(ROOM_AGAIN);
             }
         }

@@ -47,6 +47,8 @@ pub(in super::super) struct Member {
     pub(super) is_dirty: bool,
     /// The flusher is too far behind to take more.
     pub(super) is_lagging: bool,
+    /// Since when the memtable can't be flushed.
+    pub(super) stuck: Option<Instant>,
     pub(super) waker: Waker,
 }
 
@@ -97,6 +99,7 @@ impl Member {
             synced: Instant::now(),
             is_dirty: false,
             is_lagging: false,
+            stuck: None,
             waker: Waker::noop().clone(),
         }
     }

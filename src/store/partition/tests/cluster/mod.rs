@@ -457,6 +457,27 @@ fn what_a_deposed_owner_had_on_its_way_is_taken_back() {
     assert!(done > 20, "{done} writes");
 }
 
+/// Its memtable is full, and nothing on its disk has room: it goes on refusing for as long as nobody else can own the
+/// log.
+#[test]
+fn an_owner_that_can_not_flush_stops_so_that_another_node_can_own() {
+    let cluster = Cluster::new(2, None);
+    cluster.owns(0);
+    let part = cluster.folder(0).join("partition-0000/place.part");
+    fs::create_dir(&part).expect("in the way of the file");
+    let (node, runtime) = (cluster.node(0).expect("it runs"), runtime());
+    let role = node.partitions.role().expect("a member");
+    let until = Instant::now() + PATIENCE;
+    let mut number = 0;
+    while !matches!(&*role.borrow(), Role::Stopped(why) if why.contains("can't be flushed")) {
+        assert!(Instant::now() < until, "{:?}", role.borrow());
+        number += 1;
+        write(&node, &runtime, &format!("w-{number}"));
+    }
+    drop((role, node));
+    (0..3).for_each(|index| cluster.close(index, false));
+}
+
 /// Whether this is found within some seeds.
 fn is_found(fault: Fault) -> bool {
     (1..=6).any(|seed| run(Cluster::new(seed, Some(fault)), stops).0.is_err())
