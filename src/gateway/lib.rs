@@ -272,12 +272,19 @@ impl Gateway {
             bootstrap: Arc::default(),
         };
         gateway.look_after();
-        gateway.acceptor.spawn(entrance::listener::accept(
+        let nodes = gateway.shared.options.nodes.clone();
+        let accepting = entrance::listener::accept(
             listener,
             Arc::clone(&gateway.shared),
             gateway.sessions.clone(),
             gateway.accepting.clone(),
-        ));
+        );
+        gateway.acceptor.spawn(async move {
+            if let Some(nodes) = nodes {
+                nodes.begin().await;
+            }
+            accepting.await;
+        });
         Ok(gateway)
     }
 

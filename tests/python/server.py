@@ -57,6 +57,8 @@ class Server:
         # It may hold secrets.
         with open(os.open(self.config_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(self.config)
+        if self.through:
+            self.through.write(self)
 
     def start(self):
         command = [self.binary, "serve", "--data", self.data, "--listen", f"{self.listen}:{self.port}"]
@@ -102,13 +104,13 @@ class Server:
         """Ends the process and returns its exit code."""
         if self.process is None:
             return None
+        if self.through:
+            self.through.stop(how)
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
             return self.process.wait(60)
         finally:
-            if self.through:
-                self.through.stop()
             if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -39,13 +40,18 @@ class Through:
         nodes = ", ".join(f'{name} = "http://127.0.0.1:{port}"' for name, port in ports.items())
         return f'{server.config or ""}\n[cluster]\nnode = "{node}"\nnodes = {{ {nodes} }}\n{self.nats.settings()}'
 
-    def start(self, server, environment):
-        """The owner's command, once the standby runs."""
+    def write(self, server):
+        """The settings of both, and where they are."""
         paths = {}
         for node in ["n1", "n2"]:
             paths[node] = os.path.join(server.directory, f"{node}.toml")
             with open(os.open(paths[node], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
                 file.write(self.settings(server, node))
+        return paths
+
+    def start(self, server, environment):
+        """The owner's command, once the standby runs."""
+        paths = self.write(server)
         until = time.monotonic() + PATIENCE
         while not self.is_made:
             # A key was made, perhaps, before it was served.
@@ -61,12 +67,16 @@ class Through:
         listen = f"{server.listen}:{self.owner_port}"
         return [server.binary, "serve", "--data", server.data, "--listen", listen, "--config", paths["n1"]]
 
-    def stop(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+    def stop(self, how):
+        """Before the owner: it is not to be one."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(PATIENCE)
+            finally:
+                self.process.kill()
 
     def close(self):
-        self.stop()
+        self.stop(signal.SIGKILL)
         self.nats.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -40,8 +40,8 @@ use super::entrance::door;
 use super::entrance::socket::Socket;
 use super::entrance::upgraded::{Left, Upgraded};
 use super::entrance::{
-    Accept, Accepted, Becomes, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
-    connect_centrifuge, shows_token,
+    Accept, Accepted, Becomes, CENTRIFUGE_PATH, Ends, arrive_with, comes_without_a_credential,
+    connect, connect_centrifuge, counts, shows_token,
 };
 use super::{Pages, Shared, cluster, dispatch, durable, tablestore};
 use cluster::passed;
@@ -52,7 +52,7 @@ use request_id::{mark, request_of};
 use respond::{Answer, as_page, full, not_allowed, say, set};
 use tideline_model::access::Right;
 use tideline_wire::{Failure, Reason};
-use timeouts::{Impatient, Owed, farewell};
+use timeouts::{Impatient, Owed, farewell, head_time_max};
 
 /// Serves HTTP on a connection until it ends or becomes something else.
 pub(super) async fn serve(socket: Socket, ends: Ends, shared: Arc<Shared>) -> Option<Left> {
@@ -135,7 +135,7 @@ async fn serve_http(
     };
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(options.request_time_max.min(HEAD_TIME_MAX))
+        .header_read_timeout(head_time_max(is_passed, options.request_time_max))
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .half_close(false)
@@ -167,7 +167,8 @@ async fn answer(
     // Reading would ask for a body that the client holds back.
     let holds_back = request.headers().contains_key(EXPECT);
     let began = Instant::now();
-    let mut answer = route(&mut request, ends, shared, upgraded).await;
+    let counted = arrive_with(request.uri().path(), ends, shared);
+    let mut answer = counts(counted, route(&mut request, ends, shared, upgraded)).await;
     tracing::debug!(
         method = %request.method(),
         path = request.uri().path(),
@@ -395,6 +396,3 @@ const API_METHODS: &str = "/api/";
 pub(super) const HEADERS_MAX: usize = 64;
 /// Bytes of a request's head: what other servers take. Hyper's buffer for reading grows up to it.
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Time for a request's head, and until the next one on a kept connection: a head is one packet or two, and an idle
-/// connection takes a place.
-pub(super) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);

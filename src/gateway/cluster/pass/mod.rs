@@ -24,7 +24,7 @@ use hyper::header::TRANSFER_ENCODING;
 use hyper::upgrade::{OnUpgrade, on};
 use hyper::{Request, Response, StatusCode, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -80,6 +80,12 @@ impl Passer {
             tasks,
             ends,
         }
+    }
+
+    /// The process is to end, and the owner has had a moment for what it was asked.
+    async fn has_ended(&self) {
+        self.ends.cancelled().await;
+        sleep(LAST_ANSWERS).await;
     }
 
     /// The node that passes on.
@@ -216,7 +222,7 @@ impl Passing {
         let sent = tokio::select! {
             sent = sending => sent,
             () = deposed(self.passer.owner.clone(), link.term) => return Err(Lost::Sent),
-            () = self.passer.ends.cancelled() => return Err(Lost::Sent),
+            () = self.passer.has_ended() => return Err(Lost::Sent),
         };
         let mut answer = sent.map_err(|mut error| match error.take_message() {
             Some(request) => {
@@ -287,26 +293,53 @@ impl Passing {
 
 /// How long a request that was not sent has waited for an owner.
 #[derive(Default)]
-struct Wait(Option<(Instant, OwnedSemaphorePermit, Held)>);
+struct Wait {
+    place: Option<(Instant, OwnedSemaphorePermit, Held)>,
+    pause: Pause,
+}
 
 impl Wait {
     /// Waits until it is time for another try; whether there is to be one.
     async fn goes_on(&mut self, passer: &Passer, owner: &mut watch::Receiver<Owner>) -> bool {
-        if self.0.is_none() {
+        if self.place.is_none() {
             let place = Arc::clone(&passer.waiting).try_acquire_owned();
             let until = Instant::now() + WAIT_MAX;
             let waiting = &passer.metrics.waiting;
-            self.0 = place.ok().map(|place| (until, place, waiting.hold(1)));
+            self.place = place.ok().map(|place| (until, place, waiting.hold(1)));
         }
-        let Some((until, ..)) = self.0 else {
+        let Some((until, ..)) = self.place else {
             return false;
         };
-        let next = timeout(AGAIN, owner.changed());
         tokio::select! {
-            _ = timeout_at(until, next) => {}
+            _ = timeout_at(until, self.pause.take(owner)) => {}
             () = passer.ends.cancelled() => return false,
         }
         Instant::now() < until
+    }
+}
+
+/// How long until the same owner is asked again: longer each time, as many wait.
+struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Pause {
+        Pause(PAUSE_MIN)
+    }
+}
+
+impl Pause {
+    /// Ends at once with news of the owner, which are worth a try.
+    async fn take(&mut self, owner: &mut watch::Receiver<Owner>) {
+        let news = timeout(self.0, owner.changed()).await;
+        *self = if news.is_ok() {
+            Pause::default()
+        } else {
+            self.longer()
+        };
+    }
+
+    fn longer(&self) -> Pause {
+        Pause((2 * self.0).min(PAUSE_MAX))
     }
 }
 
@@ -316,4 +349,32 @@ const WAITING_MAX: usize = 1_024;
 const WAIT_MAX: Duration = Duration::from_secs(15);
 /// Of all bodies that are kept.
 const KEPT_BYTES: usize = 16 << 20;
-const AGAIN: Duration = Duration::from_millis(100);
+/// Less than the process waits for its connections.
+const LAST_ANSWERS: Duration = Duration::from_millis(2_500);
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_same_owner_is_asked_more_rarely_and_another_one_at_once() {
+        let mut pause = Pause::default();
+        let pauses: Vec<_> = std::iter::from_fn(|| {
+            let now = pause.0.as_millis();
+            pause = pause.longer();
+            Some(now)
+        })
+        .take(6)
+        .collect();
+        assert_eq!(pauses, [100, 200, 400, 800, 1_000, 1_000]);
+        let (now, mut owner) = watch::channel(Owner::Awaited);
+        pause = Pause(Duration::from_secs(3_600));
+        now.send_replace(Owner::Unknown);
+        pause.take(&mut owner).await;
+        assert_eq!(pause.0, PAUSE_MIN);
+        pause.take(&mut owner).await;
+        assert_eq!(pause.0, 2 * PAUSE_MIN);
+    }
+}
