@@ -180,6 +180,7 @@ struct Shared {
     origins: http::origin::Allowed,
     /// Lines of the log about what wanted to be another node.
     strange_nodes: log_limit::LogLimit,
+    successor: cluster::successor::Successor,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
     /// All of them, of every dialect.
@@ -257,6 +258,7 @@ impl Gateway {
             began: Instant::now(),
             origins,
             strange_nodes: log_limit::LogLimit::default(),
+            successor: cluster::successor::Successor::default(),
             door,
             sessions,
             waits_over: CancellationToken::new(),

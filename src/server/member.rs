@@ -357,7 +357,7 @@ fn try_settings(config: &Config) -> Result<(), StartError> {
     webhooks.map_err(|error| StartError::Setting(error.0))
 }
 
-/// A deposed owner's connections have nothing to wait for.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// A deposed owner's connections have nothing to wait for but what its successor answers.
+const GOODBYE: Duration = Duration::from_secs(5);
 const LETS_GO: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);

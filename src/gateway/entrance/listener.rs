@@ -145,7 +145,7 @@ async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: A
         hail = passed::hear(&mut socket, challenge, &shared) => hail,
         () = ends.arrival.outstays() => None,
         // A request may come with the hail.
-        () = passed::may_close(true, &shared) => None,
+        () = passed::may_close(&shared) => None,
     };
     let Some(Hail {
         node,

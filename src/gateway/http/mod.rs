@@ -11,6 +11,7 @@ pub(super) mod events;
 pub(super) mod files;
 #[cfg(feature = "faults")]
 pub(super) mod fuzz;
+pub(super) mod kept;
 pub(super) mod origin;
 pub(super) mod request_id;
 pub(super) mod respond;
@@ -49,7 +50,7 @@ use cluster::passed::PATH as PASS;
 use events::{TakenOver, hand_over};
 use origin::is_direct;
 use request_id::{mark, request_of};
-use respond::{Answer, as_page, full, not_allowed, say, set};
+use respond::{Answer, as_page, full, no_page, not_allowed, say, set};
 use tideline_model::access::Right;
 use tideline_wire::{Failure, Reason};
 use timeouts::{Impatient, Owed, farewell, head_time_max};
@@ -142,7 +143,7 @@ async fn serve_http(
         .serve_connection(TokioIo::new(io), service);
     let ended = tokio::select! {
         ended = poll_fn(|context| connection.poll_without_shutdown(context)) => ended,
-        () = passed::may_close(is_passed, &shared) => {
+        () = passed::may_close(&shared) => {
             Pin::new(&mut connection).graceful_shutdown();
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
@@ -237,7 +238,11 @@ async fn route(
     };
     let mut answer = match cors::preflight(request.method(), request.headers()) {
         Some(answer) => answer,
-        None => page(request, admitted.is_direct, ends, shared, upgraded).await,
+        None => {
+            let kept = shared.successor.keep(request, shared);
+            let answer = page(request, admitted.is_direct, ends, shared, upgraded).await;
+            shared.successor.answer(answer, kept, (ends, shared)).await
+        }
     };
     if let Some(origin) = admitted.origin {
         cors::open(&mut answer, origin);
@@ -309,10 +314,6 @@ async fn page(
         }
         _ => as_page(no_page()),
     }
-}
-
-fn no_page() -> Answer {
-    say(StatusCode::NOT_FOUND, "no such page; see /")
 }
 
 async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>) -> Answer {

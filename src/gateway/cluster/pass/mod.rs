@@ -12,8 +12,10 @@ mod link;
 mod outgoing;
 mod owner;
 mod reached;
+mod refused;
 mod websocket;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use super::super::entrance::CENTRIFUGE_PATH;
 use super::super::entrance::socket::Socket;
+use super::super::http::kept::KEPT_BYTES;
 use super::super::http::respond::{Answer, not_read};
 use super::super::http::timeouts::Owed;
 use super::hail::Hail;
@@ -41,6 +44,7 @@ use link::Link;
 use outgoing::Outgoing;
 use owner::{Owner, deposed, follow};
 use reached::Reached;
+use refused::COLLECTING_MAX;
 use tideline_base::metrics::{Cluster, Held};
 use tideline_wire::Close;
 use tideline_wire::centrifuge::Disconnect;
@@ -53,6 +57,8 @@ pub(super) struct Passer {
     waiting: Arc<Semaphore>,
     /// Bytes of bodies that are kept.
     room: Arc<Semaphore>,
+    /// Answers that are collected.
+    collecting: Semaphore,
     time_max: Duration,
     reached: Reached,
     metrics: Cluster,
@@ -74,6 +80,7 @@ impl Passer {
             nodes,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             room: Arc::new(Semaphore::new(KEPT_BYTES)),
+            collecting: Semaphore::new(COLLECTING_MAX),
             time_max,
             reached: Reached::default(),
             metrics,
@@ -102,6 +109,8 @@ pub(super) struct Passing {
     link: Mutex<Option<Link>>,
     /// What it becomes.
     websocket: Mutex<Option<WebSocket>>,
+    /// An owner may have done what was asked last.
+    is_sent: AtomicBool,
 }
 
 struct WebSocket {
@@ -126,6 +135,7 @@ impl Passing {
             hail,
             link: Mutex::default(),
             websocket: Mutex::default(),
+            is_sent: AtomicBool::new(false),
         }
     }
 
@@ -134,10 +144,22 @@ impl Passing {
         let form = Form::of(&request);
         let here = |answer: Answer| answer.map(Said::Here);
         let Passer { room, time_max, .. } = &*self.passer;
-        let mut outgoing = match Outgoing::of(request, room, *time_max).await {
+        let outgoing = match Outgoing::of(request, room, *time_max).await {
             Ok(outgoing) => outgoing,
             Err(why) => return here(not_read(&why)),
         };
+        match self.answered(form, outgoing).await {
+            Ok((answer, term)) => self.said(answer, owed, term),
+            Err(answer) => here(answer),
+        }
+    }
+
+    /// The owner's answer, and its term; or this node's.
+    async fn answered(
+        &self,
+        form: Form,
+        mut outgoing: Outgoing,
+    ) -> Result<(Response<Incoming>, u64), Answer> {
         let mut owner = self.passer.owner.clone();
         let mut wait = Wait::default();
         loop {
@@ -147,26 +169,27 @@ impl Passing {
                     Ok(link) => match self.send(link, &mut outgoing).await {
                         Ok(answer) if !answer.headers().contains_key(NOT_BEGUN) => {
                             self.passer.metrics.passed.increment(1);
-                            return self.said(answer, owed, term);
+                            return Ok((answer, term));
                         }
                         Ok(_) if outgoing.is_kept() => Some("it owns the log no more".to_owned()),
-                        Ok(_) => return here(self.refuse(form)),
+                        Ok(_) => return Err(self.refuse(form)),
                         Err(Lost::Sent) => {
                             self.passer.metrics.passed_lost.increment(1);
-                            return here(form.cut());
+                            return Err(form.cut());
                         }
                         Err(Lost::Unsent) => Some("it has closed the connection".to_owned()),
                     },
                     Err(why) => Some(why),
                 },
                 Owner::Awaited => None,
-                Owner::Unknown => return here(self.refuse(form)),
+                Owner::Unknown => return Err(self.refuse(form)),
             };
+            self.is_sent.store(false, Ordering::Relaxed);
             if let Some(why) = failed {
                 tracing::debug!(why, "the owner is not reached");
             }
             if !wait.goes_on(&self.passer, &mut owner).await {
-                return here(self.refuse(form));
+                return Err(self.refuse(form));
             }
         }
     }
@@ -218,6 +241,7 @@ impl Passing {
     ) -> Result<Response<Incoming>, Lost> {
         let request = outgoing.take().ok_or(Lost::Sent)?;
         let is_of_centrifuge = request.uri().path() == CENTRIFUGE_PATH;
+        self.is_sent.store(true, Ordering::Relaxed);
         let sending = link.sender.try_send_request(request);
         let sent = tokio::select! {
             sent = sending => sent,
@@ -347,8 +371,6 @@ impl Pause {
 const WAITING_MAX: usize = 1_024;
 /// As long as an owner lets a write wait.
 const WAIT_MAX: Duration = Duration::from_secs(15);
-/// Of all bodies that are kept.
-const KEPT_BYTES: usize = 16 << 20;
 /// Less than the process waits for its connections.
 const LAST_ANSWERS: Duration = Duration::from_millis(2_500);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
