@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from through import Through
+from through import through
 
 #: Seconds for a change of partitions: it is tried again after 1, 2, 4 … 30 s where calls would wait too long for it.
 CHANGE_PATIENCE = 300
@@ -67,7 +67,7 @@ class Server:
             command += ["--config", self.config_path]
         environment = {"TIDELINE_RESERVE_BYTES": RESERVE, **os.environ, **self.environment}
         if os.environ.get("TIDELINE_THROUGH") == "standby":
-            self.through = self.through or Through(self, free_port)
+            self.through = through(self, free_port)
             command = self.through.start(self, environment)
         with open(os.path.join(self.directory, "server.log"), "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)

@@ -30,6 +30,7 @@ NOT_THROUGH = {
     "test_a_location_is_as_the_client_has_reached_the_server": "a directory of a cluster is served with other settings",
     "test_who_follows_a_restored_server_is_told_that_it_began_anew": "a restored directory is no node's",
     "test_who_sends_much_is_cut": "a standby does not read what comes behind a request while its answer goes on, so nobody is cut",
+    "test_answers_that_nobody_reads_are_bounded_over_all_connections": "a cluster takes 3,670,016 bytes in a write of rows",
     "test_partitions": "a cluster has one partition",
     "test_partitions_served": "a cluster has one partition",
     "test_tls": "the standby's address is called without TLS here; test_cluster_passed.py has a test with TLS",
@@ -43,6 +44,16 @@ def pytest_collection_modifyitems(items):
             why = NOT_THROUGH.get(item.originalname, NOT_THROUGH.get(item.path.stem))
             if why:
                 item.add_marker(pytest.mark.skip(reason=why))
+
+
+#: By the data of their servers: another one on it is of the same cluster.
+KNOWN = {}
+
+
+def through(server, free_port):
+    if server.data not in KNOWN:
+        KNOWN[server.data] = Through(server, free_port)
+    return KNOWN[server.data]
 
 
 class Through:

@@ -25,7 +25,6 @@ use hyper::header::{
 use hyper::{Request, StatusCode};
 
 use super::Shared;
-use super::cluster::passed::PATH as PASS;
 use super::form::Form;
 use super::http::respond::{Answer, Content, limited, say, set};
 use super::http::upgrade;
@@ -196,14 +195,17 @@ pub(super) fn arrive(
         .inspect_err(|reached| shared.metrics.refused(reached.limit, 1))
 }
 
-/// Counts a connection from where a node is, before its first request is answered. `true` = not yet: its next request
-/// is to count, or the address of the client that is passed on.
-pub(super) fn arrive_with(path: &str, ends: &Ends, shared: &Shared) -> Result<bool, Reached> {
+/// Counts a connection from where a node is, before its first request is answered; `is_of_nodes`: they ask that of each
+/// other, and clients at their address must not keep them from it. `true` = it does not count yet: its next request is
+/// to, or the address of the client that is passed on.
+pub(super) fn arrive_with(
+    is_of_nodes: bool,
+    ends: &Ends,
+    shared: &Shared,
+) -> Result<bool, Reached> {
     let Counts::WithFirst(guard) = &ends.counts else {
         return Ok(false);
     };
-    // Nodes ask this of each other. Clients at their address must not make them look unready.
-    let is_of_nodes = path == PASS || path == "/readyz";
     if guard.get().is_some() || is_of_nodes {
         return Ok(guard.get().is_none());
     }

@@ -168,7 +168,8 @@ async fn answer(
     // Reading would ask for a body that the client holds back.
     let holds_back = request.headers().contains_key(EXPECT);
     let began = Instant::now();
-    let counted = arrive_with(request.uri().path(), ends, shared);
+    let is_of_nodes = matches!(request.uri().path(), PASS | "/readyz");
+    let counted = arrive_with(is_of_nodes, ends, shared);
     let mut answer = counts(counted, route(&mut request, ends, shared, upgraded)).await;
     tracing::debug!(
         method = %request.method(),

@@ -1,8 +1,8 @@
 //! How long an HTTP connection is waited for: for a request, while its client takes an answer, after it has ended its
 //! own side, and when it is closed.
 //!
-//! Owns: the time for a head, the least speed of a reader, the answer to a client that has ended its side, and the way in which a socket is
-//! closed so that the last answer arrives. Promises: each wait ends. Must not: know what is sent.
+//! Owns: the time for a head, the least speed of a reader, the answer to a client that has ended its side, and the way
+//! in which a socket is closed so that the last answer arrives. Promises: each wait ends. Must not: know what is sent.
 
 use std::io;
 use std::pin::Pin;
