@@ -199,7 +199,7 @@ class Writer(threading.Thread):
     def __init__(self, node, timeline, prefix):
         super().__init__(daemon=True)
         self.node, self.timeline, self.prefix = node, timeline, prefix
-        self.acknowledged, self.refused, self.unknown = [], [], []
+        self.acknowledged, self.refused, self.unknown, self.reasons = [], [], [], []
         self.ends = threading.Event()
         self.start()
 
@@ -222,6 +222,7 @@ class Writer(threading.Thread):
                 self.unknown.append(name)
             else:
                 self.refused.append(name)
+                self.reasons.append((time.monotonic(), reply["error"]))
                 time.sleep(0.01)
 
     def has(self, count):

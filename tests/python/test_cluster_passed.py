@@ -196,7 +196,7 @@ def test_a_hand_over_is_no_error_for_calls_of_http(tmp_path):
         for writer in writers:
             writer.has(len(writer.acknowledged) + 10)
             writer.end()
-        assert [(writer.refused, writer.unknown) for writer in writers] == [([], [])] * 6
+        assert [(writer.reasons, writer.unknown) for writer in writers] == [([], [])] * 6
         found, _ = messages(n2, "t")
         assert faults(found, writers) == []
 

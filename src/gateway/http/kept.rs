@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use hyper::Request;
 use hyper::body::{Body as _, Incoming};
+use hyper::header::TRANSFER_ENCODING;
 use hyper::http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -56,7 +57,10 @@ impl Kept {
     /// All of it. `None` = its body is not here.
     pub(in super::super) fn whole(&self) -> Option<(Parts, Bytes)> {
         let (body, _) = self.body.get()?;
-        Some((self.head.clone(), body.clone()))
+        let mut head = self.head.clone();
+        // Its pieces were put together.
+        head.headers.remove(TRANSFER_ENCODING);
+        Some((head, body.clone()))
     }
 }
 
