@@ -180,6 +180,7 @@ struct Shared {
     origins: http::origin::Allowed,
     /// Lines of the log about what wanted to be another node.
     strange_nodes: log_limit::LogLimit,
+    successor: cluster::successor::Successor,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
     /// All of them, of every dialect.
@@ -257,6 +258,7 @@ impl Gateway {
             began: Instant::now(),
             origins,
             strange_nodes: log_limit::LogLimit::default(),
+            successor: cluster::successor::Successor::default(),
             door,
             sessions,
             waits_over: CancellationToken::new(),
@@ -272,12 +274,19 @@ impl Gateway {
             bootstrap: Arc::default(),
         };
         gateway.look_after();
-        gateway.acceptor.spawn(entrance::listener::accept(
+        let nodes = gateway.shared.options.nodes.clone();
+        let accepting = entrance::listener::accept(
             listener,
             Arc::clone(&gateway.shared),
             gateway.sessions.clone(),
             gateway.accepting.clone(),
-        ));
+        );
+        gateway.acceptor.spawn(async move {
+            if let Some(nodes) = nodes {
+                nodes.begin().await;
+            }
+            accepting.await;
+        });
         Ok(gateway)
     }
 

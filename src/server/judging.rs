@@ -1,9 +1,12 @@
 //! The judge of credentials: from the configuration to what the gateway gets, at the start and at each reload.
 //!
-//! Owns: which settings of `[auth]` reach which part. Promises: a reload takes all of it or nothing. Must not: judge.
+//! Owns: which settings of `[auth]` reach which part, and what a standby removes of keys that count no more. Promises:
+//! a reload takes all of it or nothing. Must not: judge.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -12,7 +15,7 @@ use crate::access::{CurrentRules, Grants, GrantsFrom, Rules};
 use crate::clock::Clock;
 use crate::config::{ClusterKey, Config, ConfigError};
 use crate::credentials::{Authority, CredentialError, StoredCredentials};
-use crate::gateway::Access;
+use crate::gateway::{Access, Cluster, NodeRole, NodeStatus};
 use crate::metrics::Metrics;
 use crate::partition::Partitions;
 
@@ -71,10 +74,7 @@ pub(super) async fn access(
     let Some(sources) = config.token_sources() else {
         return Ok(None);
     };
-    let seal = config.cluster.as_ref().map(ClusterKey::secret_seal);
-    let seal = seal.transpose();
-    let seal = seal.map_err(|error| StartError::Setting(error.0))?;
-    let stored = StoredCredentials::new(partitions.clone(), &config.data, seal);
+    let stored = stored(config, partitions).map_err(|error| StartError::Setting(error.0))?;
     let authority = Authority::open(&sources, stored, clock, metrics).await;
     let refused = |error: CredentialError| StartError::Auth(error.to_string());
     let authority = Arc::new(authority.map_err(refused)?);
@@ -85,6 +85,36 @@ pub(super) async fn access(
         .ask_whether_withdrawn(move |identity, issued_at| asked.has_withdrawn(identity, issued_at));
     Ok(Some(Access { authority, rules }))
 }
+
+fn stored(config: &Config, partitions: &Partitions) -> Result<StoredCredentials, ConfigError> {
+    let seal = config.cluster.as_ref().map(ClusterKey::secret_seal);
+    let seal = seal.transpose()?;
+    let partitions = partitions.clone();
+    Ok(StoredCredentials::new(partitions, &config.data, seal))
+}
+
+/// Removes the secrets of keys that the owner of the log has revoked, for as long as it is polled.
+pub(super) async fn sweep(config: Config, partitions: Partitions, cluster: Arc<dyn Cluster>) {
+    let mut swept = None;
+    loop {
+        sleep(SWEEP_EVERY).await;
+        let NodeStatus { role, applied, .. } = cluster.status();
+        // One that joins does not know all keys yet.
+        if role != NodeRole::Follower || swept == Some(applied) {
+            continue;
+        }
+        swept = Some(applied);
+        let swept = match stored(&config, &partitions) {
+            Ok(stored) => stored.sweep().await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.0),
+        };
+        if let Err(why) = swept {
+            tracing::debug!(why, "secrets of revoked keys may still be there");
+        }
+    }
+}
+
+const SWEEP_EVERY: Duration = Duration::from_secs(2);
 
 fn toggled() -> ConfigError {
     ConfigError("whether there is [auth] is decided at the start".to_owned())

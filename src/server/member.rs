@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -280,6 +281,9 @@ fn standby(
     };
     let options = config.gateway_options(&bounds, &metrics);
     let options = options.map_err(|error| StartError::Setting(error.0))?;
+    let beside = partitions
+        .clone()
+        .map(|partitions| judging::sweep(config.clone(), partitions, Arc::clone(&cluster)).boxed());
     let newest = Arc::clone(current);
     let access: AccessNow = Arc::new(move || {
         let config = now(&newest);
@@ -292,7 +296,8 @@ fn standby(
             access.ok_or_else(|| "there is no [auth]".to_owned())
         })
     });
-    let access = config.auth.is_some().then_some(access);
+    let beside = beside.unwrap_or_else(|| std::future::ready(()).boxed());
+    let access = config.auth.is_some().then_some((access, beside));
     let options = GatewayOptions {
         certificate,
         ..options
@@ -352,7 +357,7 @@ fn try_settings(config: &Config) -> Result<(), StartError> {
     webhooks.map_err(|error| StartError::Setting(error.0))
 }
 
-/// A deposed owner's connections have nothing to wait for.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// A deposed owner's connections have nothing to wait for but what its successor answers.
+const GOODBYE: Duration = Duration::from_secs(5);
 const LETS_GO: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);

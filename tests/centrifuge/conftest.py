@@ -3,6 +3,7 @@
 import pytest
 
 from sdk import INSECURE, TOKENS, Centrifuge
+from through import pytest_collection_modifyitems  # noqa: F401, pytest finds it here
 
 
 @pytest.fixture(scope="module")

@@ -68,8 +68,9 @@ class Node(Server):
 
 
 class Cluster:
-    def __init__(self, directory, settings="", environment=None, is_made=True, take_over="by hand"):
-        """`is_made`: with a new log; else a directory is adopted. `take_over`: who says which standby is to own the log."""
+    def __init__(self, directory, settings="", environment=None, is_made=True, take_over="by hand", tls=None, own={}, more=""):
+        """`is_made`: with a new log; else a directory is adopted. `take_over`: who says which standby is to own the log.
+        `tls`: what clients trust. `own`: settings of one node alone. `more`: of [cluster]."""
         self.directory = pathlib.Path(directory)
         self.binary = os.environ["TIDELINE_BIN"]
         # Servers on directories that have left.
@@ -78,11 +79,11 @@ class Cluster:
         self.key = ""
         made = Nats(self.directory, self.binary)
         self.nats, self.start_nats, self.login = made.servers, made.start, made.login
-        self.nodes = [Node(self.folder(name), environment) for name in NAMES]
+        self.nodes = [Node(self.folder(name), environment, tls=tls) for name in NAMES]
         places = ", ".join(f'{name} = "{node.origin}"' for name, node in zip(NAMES, self.nodes))
         for name, node in zip(NAMES, self.nodes):
             node.config = (
-                f'{settings}\n[cluster]\nnode = "{name}"\nnodes = {{ {places} }}\n{made.settings()}take_over = "{take_over}"\n'
+                f'{own.get(name, "")}\n{settings}\n[cluster]\nnode = "{name}"\nnodes = {{ {places} }}\n{made.settings()}take_over = "{take_over}"\n{more}'
             )
             node.write_config()
         self.config = self.nodes[0].config_path
@@ -198,7 +199,7 @@ class Writer(threading.Thread):
     def __init__(self, node, timeline, prefix):
         super().__init__(daemon=True)
         self.node, self.timeline, self.prefix = node, timeline, prefix
-        self.acknowledged, self.refused, self.unknown = [], [], []
+        self.acknowledged, self.refused, self.unknown, self.reasons = [], [], [], []
         self.ends = threading.Event()
         self.start()
 
@@ -221,6 +222,7 @@ class Writer(threading.Thread):
                 self.unknown.append(name)
             else:
                 self.refused.append(name)
+                self.reasons.append((time.monotonic(), reply["error"]))
                 time.sleep(0.01)
 
     def has(self, count):

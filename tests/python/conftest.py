@@ -9,6 +9,7 @@ import pytest
 from client import Client, Refused
 from fixtures import own_server, server  # noqa: F401, pytest finds them here
 from guarded import Guarded, house_in
+from through import pytest_collection_modifyitems  # noqa: F401, pytest finds it here
 
 NUMBERS = itertools.count(1)
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from through import Through
+from through import through
 
 #: Seconds for a change of partitions: it is tried again after 1, 2, 4 … 30 s where calls would wait too long for it.
 CHANGE_PATIENCE = 300
@@ -57,6 +57,8 @@ class Server:
         # It may hold secrets.
         with open(os.open(self.config_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(self.config)
+        if self.through:
+            self.through.write(self)
 
     def start(self):
         command = [self.binary, "serve", "--data", self.data, "--listen", f"{self.listen}:{self.port}"]
@@ -65,7 +67,7 @@ class Server:
             command += ["--config", self.config_path]
         environment = {"TIDELINE_RESERVE_BYTES": RESERVE, **os.environ, **self.environment}
         if os.environ.get("TIDELINE_THROUGH") == "standby":
-            self.through = self.through or Through(self, free_port)
+            self.through = through(self, free_port)
             command = self.through.start(self, environment)
         with open(os.path.join(self.directory, "server.log"), "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
@@ -102,13 +104,13 @@ class Server:
         """Ends the process and returns its exit code."""
         if self.process is None:
             return None
+        if self.through:
+            self.through.stop(how)
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
             return self.process.wait(60)
         finally:
-            if self.through:
-                self.through.stop()
             if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -19,6 +20,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from centrifuge_wire import Peer
+from certificates import Authority
 from client import Client, filler
 from clustered import Cluster, Writer, faults, messages, soon
 from guarded import SECRET, closed, token
@@ -181,20 +183,20 @@ def test_an_owner_that_is_killed_amid_calls(tmp_path):
             assert [wait.result()[0] for wait in waits] == [200, 200]
 
 
-def test_a_hand_over_is_no_error_where_calls_are_passed_on(tmp_path):
+def test_a_hand_over_is_no_error_for_calls_of_http(tmp_path):
     with Cluster(tmp_path) as cluster:
         n1, n2, n3 = cluster.start().first().nodes
         soon(lambda: n2.passes() and n3.passes())
-        # The node that takes over has clients, and one that never owns.
-        writers = [Writer(node, "t", name) for node, name in zip([n2, n2, n3, n3], "abcd")]
-        for name, ends in [("n2", writers[:2]), ("n1", writers[2:])]:
-            for writer in writers[2:]:
+        # The node that hands over has clients, the one that takes over, and one that never owns.
+        writers = [Writer(node, "t", name) for node, name in zip([n1, n1, n2, n2, n3, n3], "abcdef")]
+        for name in ["n2", "n1"]:
+            for writer in writers:
                 writer.has(len(writer.acknowledged) + 10)
             cluster.take_over(name, "--force")
-            for writer in ends:
-                writer.has(len(writer.acknowledged) + 10)
-                writer.end()
-        assert [(writer.refused, writer.unknown) for writer in writers] == [([], [])] * 4
+        for writer in writers:
+            writer.has(len(writer.acknowledged) + 10)
+            writer.end()
+        assert [(writer.reasons, writer.unknown) for writer in writers] == [([], [])] * 6
         found, _ = messages(n2, "t")
         assert faults(found, writers) == []
 
@@ -237,3 +239,107 @@ def test_the_same_door(tmp_path):
             answer.read()
             statuses.append(answer.status)
         assert statuses == [200, 200, 429]
+
+
+def test_limits_of_addresses_hold_for_who_runs_beside_a_node(tmp_path):
+    with Cluster(tmp_path, "[limits]\naddress = { connections = 2 }\n") as cluster:
+        n1, n2, _ = cluster.start().first().nodes
+        soon(n2.passes)
+
+        def statuses(node, address, count):
+            held = [source(node, address) for _ in range(count)]
+            said = []
+            for connection in held:
+                connection.request("GET", "/v1/stream/none")
+                answer = connection.getresponse()
+                answer.read()
+                said.append(answer.status)
+            return held, said
+
+        # From where the nodes are, straight to the owner.
+        held, said = statuses(n1, "127.0.0.1", 4)
+        assert said == [404, 404, 429, 429]
+        # What nodes ask of each other has its own way, and keeps no connection.
+        for _ in range(2):
+            idle = source(n1, "127.0.0.1")
+            idle.request("GET", "/readyz")
+            answer = idle.getresponse()
+            assert (answer.status, answer.headers["connection"]) == (200, "close")
+        passed, said = statuses(n2, "127.0.0.3", 3)
+        assert said == [404, 404, 429]
+        # A connection that a client has left makes room.
+        for connection in held:
+            connection.close()
+        soon(lambda: statuses(n1, "127.0.0.1", 1)[1] == [404])
+
+
+def test_a_connection_outlasts_the_patience_of_an_owner_with_clients(tmp_path):
+    with Cluster(tmp_path, own={"n1": "request_ms_max = 500"}) as cluster:
+        n1, n2, _ = cluster.start().first().nodes
+        soon(n2.passes)
+
+        def is_kept():
+            connection, used = source(n2, "127.0.0.1"), []
+            for pause in [0, 1]:
+                # As long as a client is idle.
+                time.sleep(pause)
+                connection.request("GET", "/v1/stream/none")
+                answer = connection.getresponse()
+                assert answer.status == 404 and answer.read()
+                used.append(passing(n1))
+            connection.close()
+            return used[0] == used[1]
+
+        # On a machine that does much else a client may be idle for too long.
+        soon(is_kept)
+
+
+def passing(owner):
+    """The connections that an owner has, by their other ends."""
+    with open(f"/proc/{owner.process.pid}/net/tcp") as table:
+        rows = [line.split() for line in table][1:]
+    local = f"0100007F:{owner.port:04X}"
+    return {row[2] for row in rows if row[1] == local and row[3] == "01"}
+
+
+def test_a_standby_that_is_told_to_end_answers_what_it_has_passed_on(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        n1, n2, _ = cluster.start().first().nodes
+        soon(n2.passes)
+        assert n2.rpc(None, "message.append", timeline="t", entry={"n": 1})[0] == 200
+        for process in cluster.nats.values():
+            process.send_signal(signal.SIGSTOP)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            append = pool.submit(n2.rpc, None, "message.append", timeline="t", entry={"n": 2})
+            soon(lambda: passing(n1))
+            n2.process.send_signal(signal.SIGTERM)
+            soon(lambda: n2.said()[0] is None)
+            for process in cluster.nats.values():
+                process.send_signal(signal.SIGCONT)
+            assert append.result()[0] == 200
+        assert n2.process.wait(60) == 0
+
+
+def test_nodes_pass_on_by_tls_and_say_the_names_of_a_clients_certificate(tmp_path):
+    authority, people = Authority(tmp_path), Authority(tmp_path, "people")
+    certificate, key = authority.issue("server")
+    settings = (
+        f'[tls]\ncertificate_file = "{certificate}"\nkey_file = "{key}"\nclient_ca_file = "{people.file}"\n'
+        '[auth]\nissuer = "me"\naudience = ["chat"]\n'
+    )
+    with Cluster(tmp_path, settings, tls=authority.client(), more=f'nodes_ca_file = "{authority.file}"\n') as cluster:
+        n1, n2, _ = cluster.start().first().nodes
+        soon(n2.passes)
+        words = [cluster.binary, "key", "create", "first", "--bootstrap", "--data", n1.data]
+        admin = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+        bound = json.loads(n2.rpc(admin, "key.create", name="bound", certificate="back-end", rights=[{"on": "*", "allow": ["append", "create", "read"]}])[2])
+        bound = bound["result"]["key"]
+        names = {"back-end": 200, "other": 401, None: 401}
+        for name, expected in names.items():
+            pair = name and people.issue(name, of_client=True)
+            n2.tls = authority.client(pair)
+            assert n2.rpc(bound, "message.append", timeline="t", entry={"by": name})[0] == expected
+            with contextlib.ExitStack() as stack:
+                if expected == 200:
+                    client = stack.enter_context(Client(n2, additional_headers={"Authorization": f"Bearer {bound}"}))
+                    assert client.call("subscribe", timeline="t", after=0)["messages"][0]["entry"] == {"by": name}

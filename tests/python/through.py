@@ -1,8 +1,7 @@
 """A server that is reached through another node: what is started here is a cluster of two, and its standby is called.
 
-Owns: the NATS servers of a run, the owner's and the standby's processes. Promises: to a suite it looks like one server: the
-data, the log and the process are the owner's, the address is the standby's. Must not: be used where a suite starts a
-server with TLS or partitions, which two nodes on one machine do not have here.
+Owns: the NATS servers of a run, the standby's process, and which tests can't be run so. Promises: to a suite it looks like
+one server: the data, the log and the process are the owner's, the address is the standby's. Must not: test a hand-over.
 
 `TIDELINE_THROUGH=standby python -m pytest tests/python/test_append.py` runs a suite like this.
 """
@@ -13,9 +12,12 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
+
+import pytest
 
 from nats import Nats
 
@@ -23,10 +25,54 @@ NAMES = itertools.count(1)
 PATIENCE = 60
 
 
+#: Tests and whole files, each with the reason.
+NOT_THROUGH = {
+    "test_a_location_is_as_the_client_has_reached_the_server": "a directory of a cluster is served with other settings",
+    "test_a_silent_stream_lives_and_the_end_of_the_server_is_told": "a standby that ends cuts what it passes on",
+    "test_who_follows_a_restored_server_is_told_that_it_began_anew": "a restored directory is no node's",
+    "test_who_sends_much_is_cut": "a standby does not read what comes behind a request while its answer goes on, so nobody is cut",
+    "test_answers_that_nobody_reads_are_bounded_over_all_connections": "a cluster takes 3,670,016 bytes in a write of rows",
+    "test_a_key_that_is_taken_back_while_its_request_comes_does_nothing": "a standby passes a small request on once it is there",
+    "test_all_types_versions_and_keys_of_all_partitions": "a cluster has one partition",
+    "test_timelines_by_the_beginning_of_their_names": "a cluster has one partition",
+    "test_indexes_are_equal_to_their_rows_and_messages_through_everything": "a cluster has one partition",
+    "test_a_stream_has_a_shard_for_each_partition_and_outlives_the_server": "a cluster has one partition",
+    "test_restored": "a restored directory is no node's",
+    "test_partitions": "a cluster has one partition",
+    "test_partitions_served": "a cluster has one partition",
+    "test_tls": "the standby's address is called without TLS here; test_cluster_passed.py has a test with TLS",
+}
+
+
+def pytest_collection_modifyitems(items):
+    """For the conftest.py of a suite."""
+    if os.environ.get("TIDELINE_THROUGH") == "standby":
+        for item in items:
+            why = NOT_THROUGH.get(item.originalname, NOT_THROUGH.get(item.path.stem))
+            if why:
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+#: By the data of their servers: another one on it is of the same cluster.
+KNOWN = {}
+
+
+def through(server, free_port):
+    """The one of a server. Those of servers that do not run rest meanwhile: a run would fill the machine with them."""
+    for one in KNOWN.values():
+        if one.server.process and one.server.process.poll() is not None:
+            one.nats.close()
+    if server.data not in KNOWN:
+        KNOWN[server.data] = Through(server, free_port)
+    KNOWN[server.data].server = server
+    return KNOWN[server.data]
+
+
 class Through:
     """The second node of a server, and the NATS servers of both."""
 
     def __init__(self, server, free_port):
+        self.server = server
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="through-", dir=server.directory))
         self.nats = Nats(self.folder, server.binary, f"c{next(NAMES)}")
         self.owner_port = free_port()
@@ -39,13 +85,21 @@ class Through:
         nodes = ", ".join(f'{name} = "http://127.0.0.1:{port}"' for name, port in ports.items())
         return f'{server.config or ""}\n[cluster]\nnode = "{node}"\nnodes = {{ {nodes} }}\n{self.nats.settings()}'
 
-    def start(self, server, environment):
-        """The owner's command, once the standby runs."""
+    def write(self, server):
+        """The settings of both, and where they are."""
         paths = {}
         for node in ["n1", "n2"]:
             paths[node] = os.path.join(server.directory, f"{node}.toml")
             with open(os.open(paths[node], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
                 file.write(self.settings(server, node))
+        return paths
+
+    def start(self, server, environment):
+        """The owner's command, once the standby runs."""
+        paths = self.write(server)
+        for name, process in list(self.nats.servers.items()):
+            if process.poll() is not None:
+                self.nats.start(name)
         until = time.monotonic() + PATIENCE
         while not self.is_made:
             # A key was made, perhaps, before it was served.
@@ -61,12 +115,16 @@ class Through:
         listen = f"{server.listen}:{self.owner_port}"
         return [server.binary, "serve", "--data", server.data, "--listen", listen, "--config", paths["n1"]]
 
-    def stop(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+    def stop(self, how):
+        """Before the owner: it is not to be one."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(PATIENCE)
+            finally:
+                self.process.kill()
 
     def close(self):
-        self.stop()
+        self.stop(signal.SIGKILL)
         self.nats.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -11,6 +11,7 @@ from tablestore import CapacityUnit, OTSServiceError, ReservedThroughput, TableM
 from agents import installed  # noqa: F401, pytest finds it here
 from sdk import STRING_KEY, connect
 from fixtures import own_server, server  # noqa: F401, pytest finds them here
+from through import pytest_collection_modifyitems  # noqa: F401, pytest finds it here
 
 NUMBERS = itertools.count(1)
 

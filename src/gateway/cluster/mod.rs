@@ -12,6 +12,7 @@ pub(super) mod passed;
 mod secret;
 mod snapshot;
 mod standby;
+pub(super) mod successor;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +28,7 @@ use tokio::sync::mpsc;
 use super::Shared;
 use super::entrance::Ends;
 use super::entrance::door;
-use super::http::respond::{Answer, empty, full, not_allowed, say};
+use super::http::respond::{Answer, empty, full, no_page, not_allowed, say};
 use tideline_model::access::{Claim, Right, Who};
 use tideline_wire::{Failure, Reason};
 
@@ -204,7 +205,7 @@ impl Asked {
                 Some("of=follower") => (Method::GET, Asked::Snapshot(true)),
                 Some(_) => return Err(say(StatusCode::BAD_REQUEST, "the only one is of=follower")),
             },
-            _ => return Err(say(StatusCode::NOT_FOUND, "no such page; see /")),
+            _ => return Err(no_page()),
         };
         match *request.method() == wanted {
             true => Ok(asked),

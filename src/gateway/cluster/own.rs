@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::super::Pages;
 use super::super::entrance::door;
 use super::super::entrance::door::{Access, USER, bearer};
-use super::super::http::respond::{Answer, as_page, not_allowed, say, set};
+use super::super::http::respond::{Answer, as_page, no_page, not_allowed, say, set};
 use super::super::http::{files, scrape};
 use super::pass::Passer;
 use super::{Asked, Cluster, is_for, permit};
@@ -88,7 +88,7 @@ impl Own {
             path => match self.pages.file(path) {
                 Some(_) if !is_read => not_allowed("GET, HEAD"),
                 Some(file) => as_page(files::answer(file, request.headers())),
-                None => as_page(say(StatusCode::NOT_FOUND, "no such page; see /")),
+                None => as_page(no_page()),
             },
         }
     }

@@ -56,9 +56,14 @@ pub(in super::super) fn begin(
 
 /// Says in an answer to a node that another owner can be asked, if there is one, or will be.
 pub(in super::super) async fn marked(mut answer: Answer, shared: &Shared) -> Answer {
-    if answer.extensions().get::<NotBegun>().is_none() {
-        return answer;
+    if answer.extensions().get::<NotBegun>().is_some() && is_anothers(shared).await {
+        set(&mut answer, NOT_BEGUN, "1");
     }
+    answer
+}
+
+/// Whether what this node has just refused is another one's to do.
+pub(super) async fn is_anothers(shared: &Shared) -> bool {
     let is_owner = || {
         let cluster = shared.options.cluster.as_ref();
         let is_owner = cluster.is_some_and(|cluster| cluster.status().role == NodeRole::Owner);
@@ -69,17 +74,14 @@ pub(in super::super) async fn marked(mut answer: Answer, shared: &Shared) -> Ans
     while is_owner() && Instant::now() < until {
         sleep(LOOK_EVERY).await;
     }
-    if !is_owner() {
-        set(&mut answer, NOT_BEGUN, "1");
-    }
-    answer
+    !is_owner()
 }
 
-/// Resolves when idle connections are to close. A node that passes a request on learns of a hand-over a moment later:
-/// its request must not cross with the close.
-pub(in super::super) async fn may_close(is_passed: bool, shared: &Shared) {
+/// Resolves when idle connections are to close. Where another node goes on, a request must not cross with the close:
+/// clients, and nodes that pass on, learn of a hand-over a moment later.
+pub(in super::super) async fn may_close(shared: &Shared) {
     shared.draining.cancelled().await;
-    if is_passed {
+    if shared.options.nodes.is_some() {
         sleep(CROSSING_TIME).await;
     }
 }

@@ -34,8 +34,8 @@ use super::super::entrance::socket::{Shaken, Socket};
 use super::super::http::cors;
 use super::super::http::origin::Allowed;
 use super::super::http::respond::{Answer, say};
-use super::super::http::timeouts::{Impatient, Owed, farewell};
-use super::super::http::{HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, ONLY_PROXIES};
+use super::super::http::timeouts::{Impatient, Owed, farewell, head_time_max};
+use super::super::http::{HEAD_BYTES_MAX, HEADERS_MAX, ONLY_PROXIES};
 use super::super::{Options, Pages, tablestore};
 use super::Cluster;
 use super::hail::Hail;
@@ -70,14 +70,15 @@ struct Inside {
 }
 
 impl Standby {
-    /// Takes connections from a bound listener, on the current runtime.
+    /// Takes connections from a bound listener, on the current runtime. `access`: with `[auth]`, the judge, and what is
+    /// done beside it.
     #[must_use]
     pub fn start(
         listener: TcpListener,
         options: Options,
         cluster: Arc<dyn Cluster>,
         pages: Arc<dyn Pages>,
-        access: Option<AccessNow>,
+        access: Option<(AccessNow, BoxFuture<'static, ()>)>,
     ) -> Standby {
         let (tasks, ends) = (TaskTracker::new(), CancellationToken::new());
         let passer = options.nodes.clone().map(|nodes| {
@@ -89,6 +90,7 @@ impl Standby {
                 by,
             ))
         });
+        let (access, beside) = access.unzip();
         let own = Own::new((Arc::clone(&cluster), passer.clone()), pages, access);
         let inside = Arc::new(Inside {
             origins: Allowed::new(
@@ -111,6 +113,12 @@ impl Standby {
             inside: Arc::clone(&inside),
             renewal: Arc::default(),
         };
+        if let Some(beside) = beside {
+            let stop = standby.accepting.clone();
+            standby
+                .acceptor
+                .spawn(async move { stop.run_until_cancelled(beside).await });
+        }
         if let Some(certificate) = inside.options.certificate.clone() {
             let metrics = Arc::clone(&inside.options.metrics);
             let renewing = renew(certificate, Arc::clone(&standby.renewal), metrics);
@@ -142,11 +150,13 @@ impl Standby {
         self.tasks.close();
     }
 
-    /// The same where the process ends: WebSockets are closed so that their clients come again, and what still goes on
-    /// after a moment is cut.
+    /// The same where the process ends: WebSockets are closed so that their clients come again, and what the owner has
+    /// not answered after a moment is cut.
     pub async fn end(self) {
         self.stop().await;
         self.ends.cancel();
+        // Else the owner would be followed for it.
+        drop(self.inside);
         // What takes longer is cut with its task's runtime.
         let _ = timeout(GOODBYE, self.tasks.wait()).await;
     }
@@ -267,7 +277,7 @@ async fn serve_http(
     };
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(time_max.min(HEAD_TIME_MAX))
+        .header_read_timeout(head_time_max(false, time_max))
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .half_close(false)
@@ -346,4 +356,4 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n";
 /// What is left of connections when the process ends.
-const GOODBYE: Duration = Duration::from_secs(2);
+const GOODBYE: Duration = Duration::from_secs(3);

@@ -37,9 +37,13 @@ impl Authority {
         Ok(removed)
     }
 
-    /// Has the secrets of signing keys come to the other nodes of a cluster, where they have not yet.
+    /// Has the secrets of signing keys come to the other nodes of a cluster, where they have not yet, and those go that
+    /// another node has revoked.
     pub async fn share_secrets(&self) {
         let _changing = self.changing.lock().await;
+        if let Err(error) = self.stored.sweep().await {
+            tracing::warn!(%error, "secrets of revoked keys may still be there");
+        }
         if let Err(error) = self.stored.share(&self.keys()).await {
             tracing::warn!(%error, "other nodes may lack the secrets of signing keys until this one is started again");
         }

@@ -11,6 +11,7 @@
 //! `$act_as` and `$rights` are JSON. The secret of a signing key is in `keys/ID` of the data directory; in a cluster
 //! also, sealed, in `$sealed`, from which each node makes its own file.
 
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -143,6 +144,33 @@ impl StoredCredentials {
         for key in keys {
             if self.seal.is_some() && key.secret.is_some() && self.opened(key).is_none() {
                 self.write(key, true).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files of keys that were revoked while another node owned the log. For a node that has applied all of
+    /// it, and makes no key meanwhile.
+    pub async fn sweep(&self) -> Result<(), StoredError> {
+        if self.seal.is_none() {
+            return Ok(());
+        }
+        let failed = |error| StoredError::File(self.folder.to_path_buf(), error);
+        let files = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+        };
+        let files = files.map_err(failed)?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<ApiKey> = self.all(API_KEYS, "not an API key", read_key).await?;
+        let known: HashSet<&str> = keys.iter().map(|key| &*key.id).collect();
+        for file in files {
+            let name = file.file_name();
+            if name.to_str().is_some_and(|name| !known.contains(name)) {
+                fs::remove_file(file.path()).map_err(failed)?;
+                tracing::info!(key = ?name, "the secret of a revoked key was removed");
             }
         }
         Ok(())

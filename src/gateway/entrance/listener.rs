@@ -21,11 +21,11 @@ use super::super::cluster::passed;
 use super::super::http::timeouts::farewell;
 use super::super::limits::{ConnectionGuard, Reached};
 use super::super::{Shared, http, session};
-use super::Ends;
 use super::arrival::{Arrival, Arrivals};
 use super::seats::{Seat, Seats};
 use super::socket::{Shaken, Socket};
 use super::upgraded::Left;
+use super::{Counts, Ends};
 use tideline_base::bounds::Resource;
 use tideline_base::metrics::CONNECTIONS;
 
@@ -55,10 +55,10 @@ pub(in super::super) async fn accept(
         };
         metrics.gateway.accepted.increment(1);
         // An address that has too many takes nobody's place.
-        let guard = visit(peer, &shared).map_err(Refused::Limited);
-        let guard = guard.and_then(|guard| Ok((seats.enter().ok_or(Refused::Full)?, guard)));
-        let (seat, guard) = match guard {
-            Ok((seat, guard)) => (Arc::new(seat), guard),
+        let visit = visit(peer, &shared).map_err(Refused::Limited);
+        let visit = visit.and_then(|visit| Ok((seats.enter().ok_or(Refused::Full)?, visit)));
+        let (seat, (guard, counts)) = match visit {
+            Ok((seat, visit)) => (Arc::new(seat), visit),
             Err(why) => {
                 metrics.refused(why.limit(), 1);
                 // Before its handshake a client of TLS would not understand an answer.
@@ -78,10 +78,9 @@ pub(in super::super) async fn accept(
         };
         let (shared, panics) = (Arc::clone(&shared), metrics.server.panics.clone());
         sessions.spawn(async move {
-            let served = std::panic::AssertUnwindSafe(serve(socket, (peer, seat), arrival, shared))
-                .catch_unwind()
-                .await;
-            if served.is_err() {
+            let served = serve(socket, (peer, seat, counts), arrival, shared);
+            let served = std::panic::AssertUnwindSafe(served).catch_unwind();
+            if served.await.is_err() {
                 panics.increment(1);
                 tracing::error!("a connection ended in a panic");
             }
@@ -128,19 +127,16 @@ async fn turn_away(mut socket: impl AsyncRead + AsyncWrite + Unpin, answer: &str
     farewell(socket, LEAVING_TIME).await;
 }
 
-/// Counts a connection for its address.
-fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<ConnectionGuard>, Reached> {
-    match counts_later(peer, shared) {
-        true => Ok(None),
-        false => shared.per_client.arrive(peer).map(Some),
-    }
-}
-
-/// Whether a connection counts when it is known for which address: a trusted proxy's request says so, and a node of the
-/// cluster before its client's request.
-fn counts_later(peer: IpAddr, shared: &Shared) -> bool {
+/// Counts a connection for its address, if that says whose it is.
+fn visit(peer: IpAddr, shared: &Shared) -> Result<(Option<ConnectionGuard>, Counts), Reached> {
     let nodes = shared.options.nodes.as_ref();
-    shared.proxies.has(peer) || nodes.is_some_and(|nodes| nodes.has(peer))
+    Ok(if shared.proxies.has(peer) {
+        (None, Counts::ByRequest)
+    } else if nodes.is_some_and(|nodes| nodes.has(peer)) {
+        (None, Counts::WithFirst(Arc::default()))
+    } else {
+        (Some(shared.per_client.arrive(peer)?), Counts::Already)
+    })
 }
 
 /// Serves a client of another node as if it had come here.
@@ -149,7 +145,7 @@ async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: A
         hail = passed::hear(&mut socket, challenge, &shared) => hail,
         () = ends.arrival.outstays() => None,
         // A request may come with the hail.
-        () = passed::may_close(true, &shared) => None,
+        () = passed::may_close(&shared) => None,
     };
     let Some(Hail {
         node,
@@ -162,10 +158,9 @@ async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: A
         return;
     };
     tracing::debug!(node, %client, "a connection was passed on");
-    let counts_later = shared.proxies.has(client);
-    let arrived = match counts_later {
-        true => Ok(None),
-        false => shared.per_client.arrive(client).map(Some),
+    let (counts, arrived) = match shared.proxies.has(client) {
+        true => (Counts::ByRequest, Ok(None)),
+        false => (Counts::Already, shared.per_client.arrive(client).map(Some)),
     };
     let _guard = match arrived {
         Ok(guard) => guard,
@@ -181,7 +176,7 @@ async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: A
         certificates: certificates.into(),
         is_secure,
         is_passed: true,
-        counts_later,
+        counts,
         ..ends
     };
     let http = http::serve(socket, ends, Arc::clone(&shared));
@@ -193,7 +188,7 @@ async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: A
 
 async fn serve(
     socket: TcpStream,
-    (peer, seat): (IpAddr, Arc<Seat>),
+    (peer, seat, counts): (IpAddr, Arc<Seat>, Counts),
     arrival: Arrival,
     shared: Arc<Shared>,
 ) {
@@ -220,7 +215,7 @@ async fn serve(
             seat,
             is_secure: socket.is_tls(),
             is_passed: false,
-            counts_later: counts_later(peer, &shared),
+            counts,
         };
         let http = http::serve(socket, ends.clone(), Arc::clone(&shared));
         match Box::pin(http).await {

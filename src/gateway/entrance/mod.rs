@@ -16,7 +16,7 @@ pub(super) mod socket;
 pub(super) mod upgraded;
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use hyper::body::Incoming;
 use hyper::header::{
@@ -26,7 +26,7 @@ use hyper::{Request, StatusCode};
 
 use super::Shared;
 use super::form::Form;
-use super::http::respond::{Answer, Content, limited, say};
+use super::http::respond::{Answer, Content, limited, say, set};
 use super::http::upgrade;
 use super::http::upgrade::{Chosen, Refusal};
 use super::limits::{CallerGuards, ConnectionGuard, Reached};
@@ -70,8 +70,18 @@ pub(super) struct Ends {
     pub(super) is_secure: bool,
     /// Another node has passed it on, and has looked at what each request says of where it comes from and goes to.
     pub(super) is_passed: bool,
-    /// Its address does not say whose connection it is.
-    pub(super) counts_later: bool,
+    pub(super) counts: Counts,
+}
+
+/// When a connection counts as one of an address.
+#[derive(Clone)]
+pub(super) enum Counts {
+    /// It did when it was accepted.
+    Already,
+    /// A trusted proxy's: with each WebSocket or stream, for the client that the request names.
+    ByRequest,
+    /// One from where a node is: with its first request, unless that says that a client's is passed on.
+    WithFirst(Arc<OnceLock<ConnectionGuard>>),
 }
 
 impl Ends {
@@ -175,7 +185,7 @@ pub(super) fn arrive(
     ends: &Ends,
     shared: &Shared,
 ) -> Result<Option<ConnectionGuard>, Reached> {
-    if !ends.counts_later {
+    if !matches!(ends.counts, Counts::ByRequest) {
         return Ok(None);
     }
     let client = shared.proxies.client(ends.peer, headers);
@@ -183,6 +193,42 @@ pub(super) fn arrive(
     guard
         .map(Some)
         .inspect_err(|reached| shared.metrics.refused(reached.limit, 1))
+}
+
+/// Counts a connection from where a node is, before its first request is answered; `is_of_nodes`: they ask that of each
+/// other, and clients at their address must not keep them from it. `true` = it does not count yet: its next request is
+/// to, or the address of the client that is passed on.
+pub(super) fn arrive_with(
+    is_of_nodes: bool,
+    ends: &Ends,
+    shared: &Shared,
+) -> Result<bool, Reached> {
+    let Counts::WithFirst(guard) = &ends.counts else {
+        return Ok(false);
+    };
+    if guard.get().is_some() || is_of_nodes {
+        return Ok(guard.get().is_none());
+    }
+    let arrived = shared.per_client.arrive(ends.peer);
+    let arrived = arrived.inspect_err(|reached| shared.metrics.refused(reached.limit, 1));
+    // Requests of a connection come one after the other.
+    let _ = guard.set(arrived?);
+    Ok(false)
+}
+
+/// The answer of a connection that counts, or that is for no other request if it is [yet to count](arrive_with).
+pub(super) async fn counts(
+    counted: Result<bool, Reached>,
+    answering: impl Future<Output = Answer>,
+) -> Answer {
+    let (mut answer, goes_on) = match counted {
+        Ok(counts_later) => (answering.await, !counts_later),
+        Err(reached) => (limited(&reached), false),
+    };
+    if !goes_on && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        set(&mut answer, CONNECTION, "close");
+    }
+    answer
 }
 
 /// Answers a handshake.

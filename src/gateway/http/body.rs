@@ -11,6 +11,7 @@ use hyper::header::CONTENT_ENCODING;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::Shared;
+use super::kept::Kept;
 use super::timeouts::is_late;
 use tideline_base::bounds::{Holder, Share};
 
@@ -88,6 +89,7 @@ pub(in super::super) async fn read_with(
     }
     let received = &shared.metrics.gateway.received_bytes;
     received.increment(read.bytes.len() as u64);
+    Kept::take(request, &read.bytes);
     Ok(read)
 }
 

@@ -11,6 +11,7 @@ pub(super) mod events;
 pub(super) mod files;
 #[cfg(feature = "faults")]
 pub(super) mod fuzz;
+pub(super) mod kept;
 pub(super) mod origin;
 pub(super) mod request_id;
 pub(super) mod respond;
@@ -40,8 +41,8 @@ use super::entrance::door;
 use super::entrance::socket::Socket;
 use super::entrance::upgraded::{Left, Upgraded};
 use super::entrance::{
-    Accept, Accepted, Becomes, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
-    connect_centrifuge, shows_token,
+    Accept, Accepted, Becomes, CENTRIFUGE_PATH, Ends, arrive_with, comes_without_a_credential,
+    connect, connect_centrifuge, counts, shows_token,
 };
 use super::{Pages, Shared, cluster, dispatch, durable, tablestore};
 use cluster::passed;
@@ -49,10 +50,10 @@ use cluster::passed::PATH as PASS;
 use events::{TakenOver, hand_over};
 use origin::is_direct;
 use request_id::{mark, request_of};
-use respond::{Answer, as_page, full, not_allowed, say, set};
+use respond::{Answer, as_page, full, no_page, not_allowed, say, set};
 use tideline_model::access::Right;
 use tideline_wire::{Failure, Reason};
-use timeouts::{Impatient, Owed, farewell};
+use timeouts::{Impatient, Owed, farewell, head_time_max};
 
 /// Serves HTTP on a connection until it ends or becomes something else.
 pub(super) async fn serve(socket: Socket, ends: Ends, shared: Arc<Shared>) -> Option<Left> {
@@ -135,14 +136,14 @@ async fn serve_http(
     };
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(options.request_time_max.min(HEAD_TIME_MAX))
+        .header_read_timeout(head_time_max(is_passed, options.request_time_max))
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .half_close(false)
         .serve_connection(TokioIo::new(io), service);
     let ended = tokio::select! {
         ended = poll_fn(|context| connection.poll_without_shutdown(context)) => ended,
-        () = passed::may_close(is_passed, &shared) => {
+        () = passed::may_close(&shared) => {
             Pin::new(&mut connection).graceful_shutdown();
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
@@ -167,7 +168,9 @@ async fn answer(
     // Reading would ask for a body that the client holds back.
     let holds_back = request.headers().contains_key(EXPECT);
     let began = Instant::now();
-    let mut answer = route(&mut request, ends, shared, upgraded).await;
+    let is_of_nodes = matches!(request.uri().path(), PASS | "/readyz");
+    let counted = arrive_with(is_of_nodes, ends, shared);
+    let mut answer = counts(counted, route(&mut request, ends, shared, upgraded)).await;
     tracing::debug!(
         method = %request.method(),
         path = request.uri().path(),
@@ -236,7 +239,11 @@ async fn route(
     };
     let mut answer = match cors::preflight(request.method(), request.headers()) {
         Some(answer) => answer,
-        None => page(request, admitted.is_direct, ends, shared, upgraded).await,
+        None => {
+            let kept = shared.successor.keep(request, shared);
+            let answer = page(request, admitted.is_direct, ends, shared, upgraded).await;
+            shared.successor.answer(answer, kept, (ends, shared)).await
+        }
     };
     if let Some(origin) = admitted.origin {
         cors::open(&mut answer, origin);
@@ -308,10 +315,6 @@ async fn page(
         }
         _ => as_page(no_page()),
     }
-}
-
-fn no_page() -> Answer {
-    say(StatusCode::NOT_FOUND, "no such page; see /")
 }
 
 async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>) -> Answer {
@@ -395,6 +398,3 @@ const API_METHODS: &str = "/api/";
 pub(super) const HEADERS_MAX: usize = 64;
 /// Bytes of a request's head: what other servers take. Hyper's buffer for reading grows up to it.
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Time for a request's head, and until the next one on a kept connection: a head is one packet or two, and an idle
-/// connection takes a place.
-pub(super) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);

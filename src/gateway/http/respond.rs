@@ -86,6 +86,11 @@ pub(in super::super) fn not_allowed(allowed: &'static str) -> Answer {
     answer
 }
 
+/// Nothing is served at that path.
+pub(in super::super) fn no_page() -> Answer {
+    say(StatusCode::NOT_FOUND, "no such page; see /")
+}
+
 /// A line of text.
 pub(in super::super) fn say(status: StatusCode, text: &str) -> Answer {
     full(status, "text/plain; charset=utf-8", format!("{text}\n"))

@@ -1,8 +1,8 @@
-//! How long an HTTP connection is waited for: while its client takes an answer, after it has ended its own side, and
-//! when it is closed.
+//! How long an HTTP connection is waited for: for a request, while its client takes an answer, after it has ended its
+//! own side, and when it is closed.
 //!
-//! Owns: the least speed of a reader, the answer to a client that has ended its side, and the way in which a socket is
-//! closed so that the last answer arrives. Promises: each wait ends. Must not: know what is sent.
+//! Owns: the time for a head, the least speed of a reader, the answer to a client that has ended its side, and the way
+//! in which a socket is closed so that the last answer arrives. Promises: each wait ends. Must not: know what is sent.
 
 use std::io;
 use std::pin::Pin;
@@ -15,6 +15,18 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Re
 use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 
 use super::super::entrance::socket::Socket;
+
+/// Time for a request's head, and until the next one on a kept connection. A node that passes a client on has that wait
+/// by its own settings, and keeps its connection for a moment.
+pub(in super::super) fn head_time_max(is_passed: bool, request_time_max: Duration) -> Duration {
+    match is_passed {
+        true => HEAD_TIME_MAX,
+        false => request_time_max.min(HEAD_TIME_MAX),
+    }
+}
+
+/// A head is one packet or two, and an idle connection takes a place.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Whether a deadline was noticed so late that this process was away (stopped, suspended, without a processor): then
 /// the client could not be heard, and gets its time anew.

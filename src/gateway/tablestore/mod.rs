@@ -141,7 +141,7 @@ impl Tablestore {
 }
 
 /// Whether a request that is for none of the server's own pages speaks this protocol.
-pub(super) fn is_for(request: &Request<Incoming>) -> bool {
+pub(super) fn is_for<B>(request: &Request<B>) -> bool {
     Operation::of_path(request.uri().path()).is_ok()
         || request.headers().contains_key("x-ots-accesskeyid")
 }

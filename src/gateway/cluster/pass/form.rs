@@ -3,7 +3,6 @@
 //! Owns: which protocol a request is of. Promises: the answer says whether something may have been done. Must not:
 //! decide that.
 
-use hyper::body::Incoming;
 use hyper::{Method, Request};
 
 use super::super::super::entrance::door;
@@ -20,7 +19,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    pub(super) fn of(request: &Request<Incoming>) -> Form {
+    pub(super) fn of<B>(request: &Request<B>) -> Form {
         Form {
             is_tablestore: tablestore::is_for(request),
             is_read: matches!(*request.method(), Method::GET | Method::HEAD),

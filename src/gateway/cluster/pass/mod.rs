@@ -12,8 +12,10 @@ mod link;
 mod outgoing;
 mod owner;
 mod reached;
+mod refused;
 mod websocket;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,12 +26,13 @@ use hyper::header::TRANSFER_ENCODING;
 use hyper::upgrade::{OnUpgrade, on};
 use hyper::{Request, Response, StatusCode, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::super::entrance::CENTRIFUGE_PATH;
 use super::super::entrance::socket::Socket;
+use super::super::http::kept::KEPT_BYTES;
 use super::super::http::respond::{Answer, not_read};
 use super::super::http::timeouts::Owed;
 use super::hail::Hail;
@@ -41,6 +44,7 @@ use link::Link;
 use outgoing::Outgoing;
 use owner::{Owner, deposed, follow};
 use reached::Reached;
+use refused::COLLECTING_MAX;
 use tideline_base::metrics::{Cluster, Held};
 use tideline_wire::Close;
 use tideline_wire::centrifuge::Disconnect;
@@ -53,6 +57,8 @@ pub(super) struct Passer {
     waiting: Arc<Semaphore>,
     /// Bytes of bodies that are kept.
     room: Arc<Semaphore>,
+    /// Answers that are collected.
+    collecting: Semaphore,
     time_max: Duration,
     reached: Reached,
     metrics: Cluster,
@@ -74,12 +80,19 @@ impl Passer {
             nodes,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             room: Arc::new(Semaphore::new(KEPT_BYTES)),
+            collecting: Semaphore::new(COLLECTING_MAX),
             time_max,
             reached: Reached::default(),
             metrics,
             tasks,
             ends,
         }
+    }
+
+    /// The process is to end, and the owner has had a moment for what it was asked.
+    async fn has_ended(&self) {
+        self.ends.cancelled().await;
+        sleep(LAST_ANSWERS).await;
     }
 
     /// The node that passes on.
@@ -96,6 +109,8 @@ pub(super) struct Passing {
     link: Mutex<Option<Link>>,
     /// What it becomes.
     websocket: Mutex<Option<WebSocket>>,
+    /// An owner may have done what was asked last.
+    is_sent: AtomicBool,
 }
 
 struct WebSocket {
@@ -120,6 +135,7 @@ impl Passing {
             hail,
             link: Mutex::default(),
             websocket: Mutex::default(),
+            is_sent: AtomicBool::new(false),
         }
     }
 
@@ -128,10 +144,22 @@ impl Passing {
         let form = Form::of(&request);
         let here = |answer: Answer| answer.map(Said::Here);
         let Passer { room, time_max, .. } = &*self.passer;
-        let mut outgoing = match Outgoing::of(request, room, *time_max).await {
+        let outgoing = match Outgoing::of(request, room, *time_max).await {
             Ok(outgoing) => outgoing,
             Err(why) => return here(not_read(&why)),
         };
+        match self.answered(form, outgoing).await {
+            Ok((answer, term)) => self.said(answer, owed, term),
+            Err(answer) => here(answer),
+        }
+    }
+
+    /// The owner's answer, and its term; or this node's.
+    async fn answered(
+        &self,
+        form: Form,
+        mut outgoing: Outgoing,
+    ) -> Result<(Response<Incoming>, u64), Answer> {
         let mut owner = self.passer.owner.clone();
         let mut wait = Wait::default();
         loop {
@@ -141,26 +169,27 @@ impl Passing {
                     Ok(link) => match self.send(link, &mut outgoing).await {
                         Ok(answer) if !answer.headers().contains_key(NOT_BEGUN) => {
                             self.passer.metrics.passed.increment(1);
-                            return self.said(answer, owed, term);
+                            return Ok((answer, term));
                         }
                         Ok(_) if outgoing.is_kept() => Some("it owns the log no more".to_owned()),
-                        Ok(_) => return here(self.refuse(form)),
+                        Ok(_) => return Err(self.refuse(form)),
                         Err(Lost::Sent) => {
                             self.passer.metrics.passed_lost.increment(1);
-                            return here(form.cut());
+                            return Err(form.cut());
                         }
                         Err(Lost::Unsent) => Some("it has closed the connection".to_owned()),
                     },
                     Err(why) => Some(why),
                 },
                 Owner::Awaited => None,
-                Owner::Unknown => return here(self.refuse(form)),
+                Owner::Unknown => return Err(self.refuse(form)),
             };
+            self.is_sent.store(false, Ordering::Relaxed);
             if let Some(why) = failed {
                 tracing::debug!(why, "the owner is not reached");
             }
             if !wait.goes_on(&self.passer, &mut owner).await {
-                return here(self.refuse(form));
+                return Err(self.refuse(form));
             }
         }
     }
@@ -212,11 +241,12 @@ impl Passing {
     ) -> Result<Response<Incoming>, Lost> {
         let request = outgoing.take().ok_or(Lost::Sent)?;
         let is_of_centrifuge = request.uri().path() == CENTRIFUGE_PATH;
+        self.is_sent.store(true, Ordering::Relaxed);
         let sending = link.sender.try_send_request(request);
         let sent = tokio::select! {
             sent = sending => sent,
             () = deposed(self.passer.owner.clone(), link.term) => return Err(Lost::Sent),
-            () = self.passer.ends.cancelled() => return Err(Lost::Sent),
+            () = self.passer.has_ended() => return Err(Lost::Sent),
         };
         let mut answer = sent.map_err(|mut error| match error.take_message() {
             Some(request) => {
@@ -287,26 +317,53 @@ impl Passing {
 
 /// How long a request that was not sent has waited for an owner.
 #[derive(Default)]
-struct Wait(Option<(Instant, OwnedSemaphorePermit, Held)>);
+struct Wait {
+    place: Option<(Instant, OwnedSemaphorePermit, Held)>,
+    pause: Pause,
+}
 
 impl Wait {
     /// Waits until it is time for another try; whether there is to be one.
     async fn goes_on(&mut self, passer: &Passer, owner: &mut watch::Receiver<Owner>) -> bool {
-        if self.0.is_none() {
+        if self.place.is_none() {
             let place = Arc::clone(&passer.waiting).try_acquire_owned();
             let until = Instant::now() + WAIT_MAX;
             let waiting = &passer.metrics.waiting;
-            self.0 = place.ok().map(|place| (until, place, waiting.hold(1)));
+            self.place = place.ok().map(|place| (until, place, waiting.hold(1)));
         }
-        let Some((until, ..)) = self.0 else {
+        let Some((until, ..)) = self.place else {
             return false;
         };
-        let next = timeout(AGAIN, owner.changed());
         tokio::select! {
-            _ = timeout_at(until, next) => {}
+            _ = timeout_at(until, self.pause.take(owner)) => {}
             () = passer.ends.cancelled() => return false,
         }
         Instant::now() < until
+    }
+}
+
+/// How long until the same owner is asked again: longer each time, as many wait.
+struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Pause {
+        Pause(PAUSE_MIN)
+    }
+}
+
+impl Pause {
+    /// Ends at once with news of the owner, which are worth a try.
+    async fn take(&mut self, owner: &mut watch::Receiver<Owner>) {
+        let news = timeout(self.0, owner.changed()).await;
+        *self = if news.is_ok() {
+            Pause::default()
+        } else {
+            self.longer()
+        };
+    }
+
+    fn longer(&self) -> Pause {
+        Pause((2 * self.0).min(PAUSE_MAX))
     }
 }
 
@@ -314,6 +371,32 @@ impl Wait {
 const WAITING_MAX: usize = 1_024;
 /// As long as an owner lets a write wait.
 const WAIT_MAX: Duration = Duration::from_secs(15);
-/// Of all bodies that are kept.
-const KEPT_BYTES: usize = 16 << 20;
-const AGAIN: Duration = Duration::from_millis(100);
+/// Less than the process waits for its connections.
+const LAST_ANSWERS: Duration = Duration::from_millis(2_500);
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_same_owner_is_asked_more_rarely_and_another_one_at_once() {
+        let mut pause = Pause::default();
+        let pauses: Vec<_> = std::iter::from_fn(|| {
+            let now = pause.0.as_millis();
+            pause = pause.longer();
+            Some(now)
+        })
+        .take(6)
+        .collect();
+        assert_eq!(pauses, [100, 200, 400, 800, 1_000, 1_000]);
+        let (now, mut owner) = watch::channel(Owner::Awaited);
+        pause = Pause(Duration::from_secs(3_600));
+        now.send_replace(Owner::Unknown);
+        pause.take(&mut owner).await;
+        assert_eq!(pause.0, PAUSE_MIN);
+        pause.take(&mut owner).await;
+        assert_eq!(pause.0, 2 * PAUSE_MIN);
+    }
+}

@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::super::super::http::body::Unread;
+use super::super::super::http::kept::KEPT_BYTES_MAX;
 
 /// See the file's opening.
 pub(super) enum Outgoing {
@@ -135,6 +136,3 @@ impl Body for Sent {
         }
     }
 }
-
-/// A larger body is not kept.
-const KEPT_BYTES_MAX: u32 = 64 << 10;

@@ -27,16 +27,22 @@ pub(super) enum Owner {
 impl Owner {
     fn of(status: &NodeStatus, nodes: &Nodes) -> Owner {
         let NodeStatus {
-            role, owner, term, ..
+            role,
+            owner,
+            term,
+            reason,
+            ..
         } = status;
         let is_me = owner.as_ref() == Some(&nodes.me);
         let place = owner.as_ref().and_then(|owner| nodes.places.get(owner));
         match (role, place) {
-            (NodeRole::Stopped, _) | (NodeRole::Joining, None) => Owner::Unknown,
+            (NodeRole::Stopped, _) => Owner::Unknown,
+            // It has no log yet. One that has, and was the owner a moment ago, reads whose it is now.
+            (NodeRole::Joining, None) if reason.is_some() => Owner::Unknown,
             // It was the last owner, and owns no more.
             (NodeRole::Joining | NodeRole::Follower, Some(_)) if is_me => Owner::Awaited,
             (_, Some(place)) => Owner::At(*term, Arc::clone(place)),
-            (NodeRole::Follower | NodeRole::Owner, None) => Owner::Awaited,
+            (_, None) => Owner::Awaited,
         }
     }
 }
@@ -81,3 +87,44 @@ pub(super) async fn deposed(mut owner: watch::Receiver<Owner>, term: u64) {
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// An owner that has handed the log over answers what it has begun, and ends its connections.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use rustls::{ClientConfig, RootCertStore};
+    use serde_json::json;
+
+    use super::*;
+    use crate::NodeSecret;
+
+    #[test]
+    fn a_node_that_has_the_log_waits_for_an_owner() {
+        let place = Place {
+            host: "n1".to_owned(),
+            port: 1,
+            authority: "n1:1".to_owned(),
+            is_secure: false,
+        };
+        let places = ["n1", "n2"].map(|name| (name.to_owned(), place.clone()));
+        let tls = ClientConfig::builder().with_root_certificates(RootCertStore::empty());
+        let (tls, secret) = (tls.with_no_client_auth(), NodeSecret::new("c", "p"));
+        let nodes = Nodes::new("n2".to_owned(), places.into(), tls, secret);
+        let seen = |role: &str, owner: Option<&str>, reason: Option<&str>| {
+            let status = json!({
+                "cluster": "c", "node": "n2", "version": "", "term": 3, "applied": 0, "known": 0, "digests": {},
+                "role": role, "owner": owner, "reason": reason,
+            });
+            Owner::of(&serde_json::from_value(status).unwrap(), &nodes)
+        };
+        for role in ["joining", "follower", "owner"] {
+            assert_eq!(seen(role, None, None), Owner::Awaited, "{role}");
+            let at = Owner::At(3, Arc::new(place.clone()));
+            assert_eq!(seen(role, Some("n1"), None), at, "{role}");
+        }
+        for role in ["joining", "follower"] {
+            assert_eq!(seen(role, Some("n2"), None), Owner::Awaited, "{role}");
+        }
+        assert!(matches!(seen("owner", Some("n2"), None), Owner::At(3, _)));
+        assert_eq!(seen("joining", None, Some("a snapshot")), Owner::Unknown);
+        assert_eq!(seen("stopped", Some("n1"), Some("x")), Owner::Unknown);
+    }
+}
