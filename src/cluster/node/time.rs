@@ -15,6 +15,7 @@ impl Node {
     /// another one by now.
     pub fn connected(&mut self, now: SteadyMs) {
         if self.stopped().is_none() {
+            self.attach.connected();
             self.attach.doubt(self.place.ends(), now);
             self.commands.push(Command::Follow(self.place.position));
         }

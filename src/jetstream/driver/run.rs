@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_nats::{Event as LinkEvent, Message, StatusCode};
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{AbortHandle, BoxFuture, abortable};
 use futures_util::stream::FuturesUnordered;
 use tideline_base::clock::Clock;
 use tideline_base::faults;
@@ -20,7 +20,7 @@ use tideline_cluster::{
     Answer, CommitTime, Event, Frame, Host, Node, Place, Reading, SteadyMs, StreamFacts,
 };
 use tokio::sync::{Notify, mpsc};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, timeout};
 
 use super::{Ask, Options, READS_MAX, Shown};
 use crate::beat;
@@ -85,6 +85,8 @@ pub(super) struct Running {
     pub(super) stopped: Option<String>,
     demands: Arc<Demands>,
     reads: VecDeque<Read>,
+    /// The look under way.
+    looking: Option<AbortHandle>,
     /// Stream and servers were found good; before, nothing is sent.
     is_attached: bool,
     survey_at: Option<SteadyMs>,
@@ -126,6 +128,7 @@ pub(super) async fn run(options: Options, place: Place, mut host: Box<dyn Host>,
         stopped: None,
         demands: Arc::new(demands),
         reads: VecDeque::new(),
+        looking: None,
         is_attached: false,
         survey_at: Some(steady_now()),
         noticed: None,
@@ -359,8 +362,16 @@ impl Running {
             Position::ZERO => place.position.next(),
             began => began,
         };
+        let (looked, handle) = abortable(async move {
+            let look = surveys::look(&link, number, &positions, began);
+            timeout(surveys::LOOK_PATIENCE, look).await.ok().flatten()
+        });
+        // What the one before still asks for is not wanted any more.
+        if let Some(before) = self.looking.replace(handle) {
+            before.abort();
+        }
         self.work.push(Box::pin(async move {
-            Done::Looked(surveys::look(&link, number, &positions, began).await)
+            Done::Looked(looked.await.ok().flatten())
         }));
     }
 

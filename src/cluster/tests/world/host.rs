@@ -9,7 +9,8 @@ use tideline_base::ids::Position;
 
 use super::super::stream::Publish;
 use super::super::{genesis, seal};
-use super::{BACK, Event, Happening, Kind, MS, NAMES, Process, World};
+use super::{BACK, Event, Happening, Kind, Look, MS, NAMES, Process, World};
+use crate::attach::LOOK_PATIENCE_MS;
 use crate::frame::{Content, Draft, Sealed};
 use crate::halt::Halt;
 use crate::node::{Command, Node, Options, Reading};
@@ -172,7 +173,18 @@ impl World {
                 let consumer = process.consumer;
                 self.after(latency, Happening::Pump(host, consumer));
             }
-            Command::Look { number, positions } => self.look(host, number, &positions, latency),
+            Command::Look { number, positions } => {
+                let boot = self.hosts[host].boot;
+                self.hosts[host].looks = (boot, number);
+                let until = self.now + LOOK_PATIENCE_MS * MS;
+                self.look(Look {
+                    host,
+                    boot,
+                    number,
+                    positions,
+                    until,
+                });
+            }
             Command::Take { frame, is_void } => self.taken(host, &frame, is_void),
             Command::Own => {}
             Command::Acknowledge(upto) => self.acknowledge(host, upto),

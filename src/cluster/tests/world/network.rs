@@ -6,11 +6,14 @@
 use tideline_base::ids::Position;
 
 use super::super::stream::Publish;
-use super::{Event, HOSTS, Happening, MS, World};
+use super::{Event, HOSTS, Happening, Look, MS, World};
 use crate::attach::StreamFacts;
 use crate::frame::Content;
 use crate::settle::Answer;
 use crate::watch::Beat;
+
+/// Between two askings of a look, µs.
+const ASK_AGAIN: u64 = 450 * MS;
 
 impl World {
     pub(super) fn latency(&mut self) -> u64 {
@@ -118,9 +121,23 @@ impl World {
         }
     }
 
-    pub(super) fn look(&mut self, host: usize, number: u64, positions: &[Position], latency: u64) {
-        if self.hosts[host].is_cut || self.now < self.stream.leaderless_until {
+    /// What is not answered is asked again, for as long as this look is wanted.
+    pub(super) fn look(&mut self, look: Look) {
+        let latency = self.latency();
+        let Look {
+            host,
+            boot,
+            number,
+            positions,
+            until,
+        } = &look;
+        let (host, number) = (*host, *number);
+        let is_old = self.now > *until || self.hosts[host].looks != (*boot, number);
+        if is_old {
             return;
+        }
+        if self.hosts[host].is_cut || self.now < self.stream.leaderless_until {
+            return self.after(ASK_AGAIN, Happening::Look(look));
         }
         let is_behind = self.random.percent(5) && !self.is_calm;
         let behind = u64::from(is_behind) * self.random.below(4);
