@@ -55,8 +55,9 @@ const RANK_MS: u64 = 300;
 const REFUSED_MS: u64 = 400;
 /// A standby may follow an owner that the stream has not answered for so long …
 const STALLED_MS: u64 = 1_000;
-/// … while it answers the standby for as long, with no longer pause than this.
+/// … while it answers the standby for as long, with no longer pause than the next one. A look comes each 500 ms then.
 const PASSES_MS: u64 = 1_000;
+const PASSES_GAP_MS: u64 = 700;
 /// A node that has not heard itself for so long is cut off.
 const DEAF_MS: u64 = 500;
 /// A node that hears nobody else claims only if the stream has answered it for so long.
@@ -194,6 +195,11 @@ impl Watch {
         }
     }
 
+    /// A frame of the owner came, behind all that was known.
+    pub(crate) fn wrote(&mut self, now: SteadyMs) {
+        (self.owner_heard, self.has_heard) = (now, true);
+    }
+
     /// An owner began or ended: the time of its silence counts anew.
     pub(crate) fn changed(&mut self, now: SteadyMs) {
         (self.owner_heard, self.has_heard) = (now, true);
@@ -209,7 +215,7 @@ impl Watch {
 
     /// The stream answered this node.
     pub(crate) fn passed(&mut self, now: SteadyMs) {
-        self.passes.came(now, PASSES_MS);
+        self.passes.came(now, PASSES_GAP_MS);
     }
 
     /// How long ago this node heard the owner itself, in ms.
@@ -237,7 +243,8 @@ impl Watch {
 
     /// Whether only the stream's answers can show that this node is not cut off.
     fn is_unproven(&self, now: SteadyMs) -> bool {
-        self.is_alone(now) && self.passes.lasts_ms(now, PASSES_MS) < ALONE_MS
+        // The last answer may be of before the cut.
+        self.is_alone(now) && self.passes.lasts_ms(now, PASSES_GAP_MS) < ALONE_MS
     }
 
     /// Whether a look at the stream would help to judge an owner.
@@ -294,7 +301,7 @@ impl Watch {
     /// Whether the stream answers this node, and not the owner.
     fn is_passed_over(&self, turn_ms: u64, now: SteadyMs) -> bool {
         // What arrives late was answered before.
-        let passes = self.passes.lasts_ms(now, PASSES_MS) >= PASSES_MS + turn_ms;
+        let passes = self.passes.lasts_ms(now, PASSES_GAP_MS) >= PASSES_MS + turn_ms;
         self.is_stalled && (passes || is_planted(Plant::StalledIsGone))
     }
 
@@ -425,6 +432,25 @@ mod tests {
             bed.is_due(*at)
         });
         assert_eq!(answered, Some(3_400));
+        // It is cut off with its server: what the stream answered before shows nothing.
+        let mut bed = Bed::of("b");
+        let due = (1_100..4_000).step_by(100).find(|at| {
+            bed.hears(
+                if *at <= 2_000 {
+                    &["a", "b", "c"]
+                } else {
+                    &["b"]
+                },
+                *at,
+            );
+            // The network is whole again at 2,900, and the owner's next beat on its way.
+            if *at <= 2_000 || *at == 2_900 {
+                bed.0.passed(SteadyMs(*at));
+            }
+            bed.is_due(*at)
+        });
+        assert_eq!(due, None);
+        let mut bed = Bed::of("b");
         // Whoever is heard again comes before a guess.
         bed.hears(&["b", "c"], 3_500);
         assert!(!bed.is_due(3_500) && bed.0.is_well(&place(), SteadyMs(3_500)));

@@ -164,6 +164,10 @@ impl Node {
         }
         if !is_void {
             self.follow_leases(&frame.content, is_own, now);
+            // What is read of a past that this node has missed is no word of the owner.
+            if self.attach.is_right() && frame.position >= self.ahead && !is_own {
+                self.watch.wrote(now);
+            }
         }
         self.place.take(&frame, is_void);
         self.refused = 0;

@@ -28,8 +28,12 @@ impl Bed {
     }
 
     fn that(claims_again: bool) -> Bed {
+        Bed::with(|options| options.claims_again = claims_again)
+    }
+
+    fn with(set: impl Fn(&mut Options)) -> Bed {
         let log = Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 0);
-        let options = Options {
+        let mut options = Options {
             node: "b".to_owned(),
             boot: 2,
             genesis: genesis(),
@@ -38,13 +42,14 @@ impl Bed {
             is_automatic: false,
             is_drained: false,
             grace_ms: 0,
-            claims_again,
+            claims_again: false,
             owner_silence_ms: 800,
             attest_frames: 4_096,
             attest_ms: 60_000,
             trim: crate::TrimOptions::default(),
             settings: std::collections::BTreeMap::new(),
         };
+        set(&mut options);
         let node = Node::new(options, log.clone(), SteadyMs(0));
         let mut bed = Bed { node, log, now: 0 };
         bed.others(Content::Genesis(genesis()));
@@ -85,6 +90,35 @@ impl Bed {
         }
         let more = self.node.commands();
         commands.into_iter().chain(more).collect()
+    }
+
+    /// A beat of a node comes, perhaps with other words than those of one that is well.
+    fn hears(&mut self, node: &str, say: impl Fn(&mut Beat)) {
+        let mut beat = Beat {
+            log: self.log.log,
+            began: self.log.began,
+            node: node.to_owned(),
+            boot: if node == "b" { 2 } else { 1 },
+            term: self.log.term,
+            is_owner: self
+                .log
+                .owner
+                .as_ref()
+                .is_some_and(|owner| owner.node == node),
+            stored: self.log.position,
+            covered: Position::ZERO,
+            stalled_ms: 0,
+            owner_silent_ms: None,
+            can_own: true,
+            settings: std::collections::BTreeMap::new(),
+            wall_ms: self.now,
+        };
+        say(&mut beat);
+        self.node.heard(&beat, SteadyMs(self.now), self.now);
+    }
+
+    fn claimed(commands: &[Command]) -> bool {
+        Bed::sealed(commands).is_some_and(|frame| matches!(frame.content, Content::Claim(_)))
     }
 
     /// The draft of a control frame among commands.
@@ -276,6 +310,43 @@ fn a_wish_ends_with_the_next_owner_and_with_time() {
     bed.comes(frame);
     bed.others(claim("c", 500));
     assert!(claims(&mut bed));
+}
+
+/// Over a stretch in which node b hears itself and node c, and the owner writes in one of these ways, whether it claims.
+fn claims_while(owner: impl Fn(&mut Bed, u64)) -> bool {
+    let mut bed = Bed::with(|options| options.is_automatic = true);
+    bed.others(claim("a", 0));
+    bed.tick(10);
+    (0..40).any(|round| {
+        for node in ["b", "c"] {
+            bed.hears(node, |_| {});
+        }
+        owner(&mut bed, round);
+        Bed::claimed(&bed.tick(100))
+    })
+}
+
+#[test]
+fn the_owners_frames_are_a_word_of_it() {
+    assert!(claims_while(|_, _| {}), "the control");
+    assert!(!claims_while(|bed, round| {
+        if round % 4 == 0 {
+            bed.others(Content::Batch);
+        }
+    }));
+    // Those that are read late are none: others know of later ones.
+    assert!(claims_while(|bed, round| {
+        match round {
+            0 => bed.hears("c", |beat| beat.stored = Position(8)),
+            20..26 => {
+                bed.others(Content::Batch);
+            }
+            _ => {}
+        }
+        if round == 24 {
+            assert!(bed.node.standing(SteadyMs(bed.now)).silent_ms > Some(2_000));
+        }
+    }));
 }
 
 #[test]
