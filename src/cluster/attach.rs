@@ -49,6 +49,8 @@ const DOUBTED_MAX: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attach {
     is_right: bool,
+    /// Since when it is not, if it is not.
+    unsure_since: SteadyMs,
     wrong_since: Option<SteadyMs>,
     due: SteadyMs,
     /// Frames that the next look must find: the last ones that the node had at each doubt, and its own that were stored
@@ -73,9 +75,27 @@ struct Asked {
 }
 
 impl Attach {
+    pub(crate) fn begin(now: SteadyMs) -> Attach {
+        Attach {
+            unsure_since: now,
+            ..Attach::default()
+        }
+    }
+
     /// Whether the last look found the right stream.
     pub(crate) fn is_right(&self) -> bool {
         self.is_right
+    }
+
+    /// For how long it is not known to be the right one, in ms.
+    pub(crate) fn unsure_ms(&self, now: SteadyMs) -> u64 {
+        u64::from(!self.is_right) * now.since(self.unsure_since)
+    }
+
+    fn unsure(&mut self, now: SteadyMs) {
+        if std::mem::replace(&mut self.is_right, false) {
+            self.unsure_since = now;
+        }
     }
 
     /// The stream may be another one. The next look is at what this node has now: a frame that it stores later may be
@@ -86,7 +106,7 @@ impl Attach {
             self.due = now;
         }
         self.is_stale = true;
-        self.is_right = false;
+        self.unsure(now);
     }
 
     /// The answers to a look that is under way may have been lost with their connection: another one follows.
@@ -160,7 +180,7 @@ impl Attach {
             self.due = now.plus(LOOK_MS);
             return Ok(());
         };
-        self.is_right = false;
+        self.unsure(now);
         self.due = now.plus(WRONG_LOOK_MS);
         let since = *self.wrong_since.get_or_insert(now);
         match now.since(since) >= WRONG_MS {
@@ -255,7 +275,7 @@ mod tests {
 
     /// Why a node stops, if the stream looks like this for ten seconds.
     fn ends(change: impl Fn(&mut StreamFacts), known: u64) -> Option<Halt> {
-        let (mut attach, place, mut facts) = (Attach::default(), at_nine(), facts());
+        let (mut attach, place, mut facts) = (Attach::begin(SteadyMs(0)), at_nine(), facts());
         change(&mut facts);
         for look in 0..200 {
             let now = SteadyMs(look * WRONG_LOOK_MS);
@@ -311,9 +331,8 @@ mod tests {
 
     #[test]
     fn one_look_is_under_way_and_may_take_its_time() {
-        let (mut attach, place, mut facts) = (Attach::default(), at_nine(), facts());
-        let look =
-            |attach: &mut Attach, at: u64| attach.tick(&place, Position(12), SteadyMs(at));
+        let (mut attach, place, mut facts) = (Attach::begin(SteadyMs(0)), at_nine(), facts());
+        let look = |attach: &mut Attach, at: u64| attach.tick(&place, Position(12), SteadyMs(at));
         let looked = |attach: &mut Attach, facts: &StreamFacts, at: u64| {
             attach
                 .looked(facts, &place, &genesis(), SteadyMs(at))

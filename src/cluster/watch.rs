@@ -7,7 +7,7 @@
 //! Beats go through the servers, also a node's own: while that comes back, the silence of others means something. If
 //! all others are silent, the stream must answer, too: node and server may be cut off together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use tideline_base::ids::{HistoryId, Position};
 
@@ -58,6 +58,10 @@ const STALLED_MS: u64 = 1_000;
 /// … while it answers the standby for as long, with no longer pause than the next one. A look comes each 500 ms then.
 const PASSES_MS: u64 = 1_000;
 const PASSES_GAP_MS: u64 = 700;
+/// An owner whose process has claimed so often …
+const RESTARTS_MAX: usize = 3;
+/// … within this time goes on to end: a standby follows it.
+const RESTARTS_MS: u64 = 10_000;
 /// A node that has not heard itself for so long is cut off.
 const DEAF_MS: u64 = 500;
 /// A node that hears nobody else claims only if the stream has answered it for so long.
@@ -68,8 +72,6 @@ const OFF_MS: u64 = 2_000;
 const KNOWN_MS: u64 = 10_000;
 /// A standby that was heard within this time has its turn before those of higher rank.
 const PRESENT_MS: u64 = 1_000;
-/// More names are not kept; no cluster has as many.
-const MEMBERS_MAX: usize = 64;
 
 /// What is known of one node.
 #[derive(Clone, Debug)]
@@ -122,6 +124,8 @@ pub(crate) struct Watch {
     is_refused: bool,
     /// The owner says that the stream does not answer it.
     is_stalled: bool,
+    /// Whose claims came last without another's between them, and when, the newest last: at most [`RESTARTS_MAX`].
+    claims: (String, VecDeque<SteadyMs>),
     /// The stream answers this node; since the owner is stalled, if it is.
     passes: Run,
     /// This node hears itself.
@@ -144,6 +148,7 @@ impl Watch {
             has_heard: false,
             is_refused: false,
             is_stalled: false,
+            claims: (String::new(), VecDeque::new()),
             passes: Run::default(),
             echoes: Run::default(),
             company: Run::default(),
@@ -166,18 +171,16 @@ impl Watch {
         }
         self.company.came(now, DEAF_MS);
         self.stored = self.stored.max(beat.stored);
-        if self.members.contains_key(&beat.node) || self.members.len() < MEMBERS_MAX {
-            let member = Member {
-                heard: now,
-                can_own: beat.can_own,
-                settings: beat.settings.clone(),
-                off_ms: beat
-                    .wall_ms
-                    .cast_signed()
-                    .saturating_sub(wall_ms.cast_signed()),
-            };
-            self.members.insert(beat.node.clone(), member);
-        }
+        let member = Member {
+            heard: now,
+            can_own: beat.can_own,
+            settings: beat.settings.clone(),
+            off_ms: beat
+                .wall_ms
+                .cast_signed()
+                .saturating_sub(wall_ms.cast_signed()),
+        };
+        self.members.insert(beat.node.clone(), member);
         if beat.is_owner && beat.term >= place.term {
             (self.owner_heard, self.has_heard) = (now, true);
             self.is_refused = false;
@@ -205,6 +208,27 @@ impl Watch {
         (self.owner_heard, self.has_heard) = (now, true);
         self.is_refused = false;
         self.is_stalled = false;
+    }
+
+    /// A node has just claimed the log; one that owned it already was started again.
+    pub(crate) fn claimed(&mut self, node: &str, now: SteadyMs) {
+        let (of, times) = &mut self.claims;
+        if of != node {
+            *of = node.to_owned();
+            times.clear();
+        }
+        if times.len() == RESTARTS_MAX {
+            times.pop_front();
+        }
+        times.push_back(now);
+    }
+
+    /// Whether the owner's process ends again and again, sooner than its silence is noticed.
+    fn is_restless(&self, turn_ms: u64, now: SteadyMs) -> bool {
+        let (of, times) = &self.claims;
+        let is_often = times.len() == RESTARTS_MAX && *of != self.me;
+        let since = |at: Option<&SteadyMs>| at.map_or(0, |at| now.since(*at));
+        is_often && since(times.front()) < RESTARTS_MS && since(times.back()) >= turn_ms
     }
 
     /// A connection to this node is refused: its process is gone.
@@ -289,7 +313,7 @@ impl Watch {
             .silent_ms(now)
             .is_some_and(|silent| silent >= silence_ms + turn_ms);
         let is_silent = is_silent && !self.is_unproven(now);
-        is_silent || self.is_passed_over(turn_ms, now)
+        is_silent || self.is_passed_over(turn_ms, now) || self.is_restless(turn_ms, now)
     }
 
     /// After this silence an owner is followed whose process refuses connections. Who has more patience than the
@@ -312,7 +336,7 @@ impl Watch {
             .silent_ms(now)
             .is_none_or(|silent| silent < self.refused_ms());
         let may_be_heard = is_heard || self.is_unproven(now);
-        may_be_heard && !self.is_passed_over(turn_ms, now)
+        may_be_heard && !self.is_passed_over(turn_ms, now) && !self.is_restless(turn_ms, now)
     }
 
     /// A node that has other settings than these, and which.

@@ -13,7 +13,7 @@ use tideline_cluster::guards::{check_name, check_stream};
 use tideline_cluster::{CommitTime, Content, Frame, Genesis, Place};
 
 use crate::api::{Info, StreamState};
-use crate::link::{Access, Link};
+use crate::link::{Access, Link, refusal};
 use crate::names::Names;
 
 /// A connection is waited for so long.
@@ -263,18 +263,20 @@ async fn connected(
     check_name("cluster", cluster)?;
     let (link, mut arrivals) = Link::open(access, Names::new(cluster, partition)).await?;
     let until = Instant::now() + patience;
+    let mut refused = None;
     while Instant::now() < until {
         if link.is_up() {
             return Ok(link);
         }
         let wait = tokio::time::sleep(Duration::from_millis(10));
         tokio::select! {
-            _ = arrivals.events.recv() => {}
+            Some(event) = arrivals.events.recv() => refused = refusal(&event).or(refused),
             () = wait => {}
         }
     }
     let servers = access.servers.join(", ");
-    Err(format!("no NATS server answers at {servers}"))
+    let why = refused.map_or(String::new(), |why| format!(": {why}"));
+    Err(format!("no NATS server answers at {servers}{why}"))
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {

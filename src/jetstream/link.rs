@@ -28,6 +28,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(450);
 const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Commands that wait for the socket. A ping that fails ends the connection long before there are as many.
 const COMMANDS_MAX: usize = 1_024;
+const REFUSAL_CHARS_MAX: usize = 200;
 /// Messages that wait for this node; pulls ask for fewer.
 const MESSAGES_MAX: usize = 4_096;
 /// A consumer whose node is gone goes after this time.
@@ -352,6 +353,16 @@ impl Link {
         // Without a connection there is nothing to wait for.
         let _ = flushed.await;
     }
+}
+
+/// Why there is no connection, if an event says so. What servers say of it may be of any length.
+pub(crate) fn refusal(event: &Event) -> Option<String> {
+    let why = match event {
+        Event::ServerError(error) => error.to_string(),
+        Event::ClientError(error) => error.to_string(),
+        _ => return None,
+    };
+    Some(why.chars().take(REFUSAL_CHARS_MAX).collect())
 }
 
 /// The bytes that a direct get brought, if they are from the position that was asked for.

@@ -214,6 +214,7 @@ fn a_node() {
             is_drained: false,
             grace_ms: 0,
             claims_again: false,
+            claims_new: false,
             owner_silence_ms: 800,
             attest_frames: 64,
             attest_ms: 1_000,

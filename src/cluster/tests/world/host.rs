@@ -46,6 +46,7 @@ impl World {
             is_drained: false,
             grace_ms: at.boot.saturating_sub(1).min(1) * 2_000,
             claims_again: false,
+            claims_new: false,
             owner_silence_ms,
             attest_frames: 64,
             attest_ms: 2_000,
@@ -84,6 +85,11 @@ impl World {
         if at.stopped_until > self.now {
             let wait = at.stopped_until - self.now;
             return self.after(wait, Happening::To(host, boot, event));
+        }
+        if let Event::Looked(facts) = &event
+            && at.looks == (boot, facts.number)
+        {
+            at.looks = (boot, 0);
         }
         let (now, wall_ms) = (self.steady(host), self.wall_ms(host));
         let Some(process) = &mut self.hosts[host].process else {
@@ -337,7 +343,7 @@ impl World {
         if process.in_flight.is_some() || process.queue.is_empty() {
             return;
         }
-        let Some(draft) = process.node.draft(Content::Batch) else {
+        let Some(draft) = process.node.draft(Content::Batch, now) else {
             return;
         };
         let Some(write) = process.queue.pop_front() else {

@@ -108,7 +108,7 @@ enum Happening {
 }
 
 /// A look under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Look {
     host: usize,
     boot: u64,
@@ -152,7 +152,7 @@ struct Host {
     is_mute: bool,
     disk: Place,
     lease_ms: u32,
-    /// Boot and number of its last look.
+    /// Boot and number of the look that is under way.
     looks: (u64, u64),
 }
 

@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// What is not answered is asked again, for as long as this look is wanted.
+    /// It is asked again until an answer has come, for as long as this look is wanted.
     pub(super) fn look(&mut self, look: Look) {
         let latency = self.latency();
         let Look {
@@ -136,8 +136,9 @@ impl World {
         if is_old {
             return;
         }
+        self.after(ASK_AGAIN, Happening::Look(look.clone()));
         if self.hosts[host].is_cut || self.now < self.stream.leaderless_until {
-            return self.after(ASK_AGAIN, Happening::Look(look));
+            return;
         }
         let is_behind = self.random.percent(5) && !self.is_calm;
         let behind = u64::from(is_behind) * self.random.below(4);
