@@ -145,7 +145,7 @@ def test_a_node_that_does_not_come_to_join_says_why(cluster):
     soon(lambda: n3.status()["role"] == "follower")
     assert n3.stop() == 0
     login = pathlib.Path(n3.directory, "other.login")
-    login.write_text("node:another one\n")
+    login.write_text("node:" + 32 * "x" + "\n")
     login.chmod(0o600)
     n3.config = re.sub(r'nats_login_file = ".*?"', f'nats_login_file = "{login}"', n3.config)
     n3.start()
