@@ -8,6 +8,7 @@ mod cli;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
 use cli::{Cli, Command, Options};
@@ -216,7 +217,7 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let (mut terminate, mut interrupt) = (
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
@@ -237,7 +238,7 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
             told.cancel();
         });
         let mut server = match Served::start(config, &ends).await {
-            Err(StartError::Ended) => return Ok(()),
+            Err(StartError::Ended) => return Ok(true),
             started => started?,
         };
         supervisor.ready();
@@ -253,9 +254,17 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
         }
         supervisor.stopping();
         server.stop().await;
-        Ok(())
-    })
+        Ok(false)
+    });
+    if matches!(served, Ok(true)) {
+        // What asked others when the process was told to end waits on for their answer, which is not wanted any more.
+        runtime.shutdown_timeout(LETS_GO);
+    }
+    served.map(drop)
 }
+
+/// What runs when a start is given up may take so long to end.
+const LETS_GO: Duration = Duration::from_millis(200);
 
 /// Reads the settings again; bad ones change nothing.
 fn reload(server: &Served, flags: &Flags, started: &Config) {

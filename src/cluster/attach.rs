@@ -35,8 +35,11 @@ pub struct StreamFacts {
 const LOOK_MS: u64 = 10_000;
 /// The next look at a stream that looks wrong.
 const WRONG_LOOK_MS: u64 = 100;
-/// A look waits so long for its facts.
-const FACTS_MS: u64 = 500;
+/// One that is only to show that the stream answers comes after so long.
+const HURRY_MS: u64 = 500;
+/// A look's facts may take so long: frames are large, and links slow. Whoever looks asks again meanwhile for what does
+/// not come; another look would only have the same frames sent once more, behind those on their way.
+pub const LOOK_PATIENCE_MS: u64 = 30_000;
 /// A stream may look wrong for so long: a replica that is behind shows less than there is.
 const WRONG_MS: u64 = 10_000;
 /// No more frames are kept as doubted; the oldest stay.
@@ -46,6 +49,8 @@ const DOUBTED_MAX: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attach {
     is_right: bool,
+    /// Since when it is not, if it is not.
+    unsure_since: SteadyMs,
     wrong_since: Option<SteadyMs>,
     due: SteadyMs,
     /// Frames that the next look must find: the last ones that the node had at each doubt, and its own that were stored
@@ -70,18 +75,43 @@ struct Asked {
 }
 
 impl Attach {
+    pub(crate) fn begin(now: SteadyMs) -> Attach {
+        Attach {
+            unsure_since: now,
+            ..Attach::default()
+        }
+    }
+
     /// Whether the last look found the right stream.
     pub(crate) fn is_right(&self) -> bool {
         self.is_right
+    }
+
+    /// For how long it is not known to be the right one, in ms.
+    pub(crate) fn unsure_ms(&self, now: SteadyMs) -> u64 {
+        u64::from(!self.is_right) * now.since(self.unsure_since)
+    }
+
+    fn unsure(&mut self, now: SteadyMs) {
+        if std::mem::replace(&mut self.is_right, false) {
+            self.unsure_since = now;
+        }
     }
 
     /// The stream may be another one. The next look is at what this node has now: a frame that it stores later may be
     /// stored in the other history, and a look at that frame would find it there.
     pub(crate) fn doubt(&mut self, had: impl IntoIterator<Item = (Position, u32)>, now: SteadyMs) {
         had.into_iter().for_each(|one| self.suspect(one));
-        self.due = now;
+        if self.asked.is_none() {
+            self.due = now;
+        }
         self.is_stale = true;
-        self.is_right = false;
+        self.unsure(now);
+    }
+
+    /// The answers to a look that is under way may have been lost with their connection: another one follows.
+    pub(crate) fn connected(&mut self) {
+        self.asked = None;
     }
 
     /// A frame of this node's own was stored; during a doubt only its ack speaks for it.
@@ -99,11 +129,13 @@ impl Attach {
 
     /// The next look comes soon.
     pub(crate) fn hurry(&mut self, now: SteadyMs) {
-        self.due = self.due.min(now.plus(FACTS_MS));
+        if self.asked.is_none() {
+            self.due = self.due.min(now.plus(HURRY_MS));
+        }
     }
 
     /// A look's number and positions, if one is due; `known` is the highest position that other nodes say to be in the
-    /// stream. A look without an answer is repeated.
+    /// stream. One look is under way at a time.
     pub(crate) fn tick(
         &mut self,
         place: &Place,
@@ -113,7 +145,7 @@ impl Attach {
         if now < self.due {
             return None;
         }
-        self.due = now.plus(FACTS_MS);
+        self.due = now.plus(LOOK_PATIENCE_MS);
         let mut had = self.doubted.clone();
         had.extend(place.ends().filter(|one| !self.doubted.contains(one)));
         let positions = had.iter().map(|(position, _)| *position).collect();
@@ -140,6 +172,7 @@ impl Attach {
         let Some(wrong) = wrong(facts, &asked, place, expected) else {
             self.wrong_since = None;
             if self.is_stale {
+                self.due = now;
                 return Ok(());
             }
             self.is_right = true;
@@ -147,7 +180,7 @@ impl Attach {
             self.due = now.plus(LOOK_MS);
             return Ok(());
         };
-        self.is_right = false;
+        self.unsure(now);
         self.due = now.plus(WRONG_LOOK_MS);
         let since = *self.wrong_since.get_or_insert(now);
         match now.since(since) >= WRONG_MS {
@@ -242,7 +275,7 @@ mod tests {
 
     /// Why a node stops, if the stream looks like this for ten seconds.
     fn ends(change: impl Fn(&mut StreamFacts), known: u64) -> Option<Halt> {
-        let (mut attach, place, mut facts) = (Attach::default(), at_nine(), facts());
+        let (mut attach, place, mut facts) = (Attach::begin(SteadyMs(0)), at_nine(), facts());
         change(&mut facts);
         for look in 0..200 {
             let now = SteadyMs(look * WRONG_LOOK_MS);
@@ -294,6 +327,36 @@ mod tests {
             (facts.first, facts.genesis) = (Position(5), None);
         };
         assert_eq!(ends(trimmed, 0), None);
+    }
+
+    #[test]
+    fn one_look_is_under_way_and_may_take_its_time() {
+        let (mut attach, place, mut facts) = (Attach::begin(SteadyMs(0)), at_nine(), facts());
+        let look = |attach: &mut Attach, at: u64| attach.tick(&place, Position(12), SteadyMs(at));
+        let looked = |attach: &mut Attach, facts: &StreamFacts, at: u64| {
+            attach
+                .looked(facts, &place, &genesis(), SteadyMs(at))
+                .expect("right");
+        };
+        attach.doubt(place.ends(), SteadyMs(0));
+        facts.number = look(&mut attach, 0).expect("a doubt").0;
+        assert!((1..LOOK_PATIENCE_MS / 10).all(|at| look(&mut attach, 10 * at).is_none()));
+        // A doubt meanwhile needs a look of its own, behind this one.
+        attach.doubt(place.ends(), SteadyMs(9_000));
+        assert_eq!(look(&mut attach, 9_000), None);
+        looked(&mut attach, &facts, 9_100);
+        assert!(!attach.is_right());
+        facts.number = look(&mut attach, 9_100).expect("the doubt goes on").0;
+        looked(&mut attach, &facts, 14_000);
+        assert!(attach.is_right() && look(&mut attach, 23_999).is_none());
+        // What was asked over a connection that is gone is asked again at once.
+        let late = look(&mut attach, 24_000).expect("from time to time").0;
+        attach.connected();
+        attach.doubt(place.ends(), SteadyMs(24_100));
+        let again = look(&mut attach, 24_100).expect("a new connection").0;
+        assert_eq!(again, late + 1);
+        // And so is what was not answered at all.
+        assert!(look(&mut attach, 24_100 + LOOK_PATIENCE_MS).is_some());
     }
 
     #[test]

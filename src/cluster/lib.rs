@@ -10,7 +10,6 @@
 //! docs/INTERNALS.md, "A cluster's decisions", shows the way of one frame through these files.
 
 mod attach;
-
 mod frame;
 pub mod guards;
 mod halt;
@@ -28,7 +27,7 @@ mod trim;
 mod watch;
 mod whole;
 
-pub use attach::StreamFacts;
+pub use attach::{LOOK_PATIENCE_MS, StreamFacts};
 pub use frame::{Claim, Content, Draft, Genesis, Sealed};
 pub use halt::Halt;
 pub use host::{Event, Host};

@@ -7,7 +7,7 @@
 //! Beats go through the servers, also a node's own: while that comes back, the silence of others means something. If
 //! all others are silent, the stream must answer, too: node and server may be cut off together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use tideline_base::ids::{HistoryId, Position};
 
@@ -55,8 +55,13 @@ const RANK_MS: u64 = 300;
 const REFUSED_MS: u64 = 400;
 /// A standby may follow an owner that the stream has not answered for so long …
 const STALLED_MS: u64 = 1_000;
-/// … while it answers the standby for as long, with no longer pause than this.
+/// … while it answers the standby for as long, with no longer pause than the next one. A look comes each 500 ms then.
 const PASSES_MS: u64 = 1_000;
+const PASSES_GAP_MS: u64 = 700;
+/// An owner whose process has claimed so often …
+const RESTARTS_MAX: usize = 3;
+/// … within this time goes on to end: a standby follows it.
+const RESTARTS_MS: u64 = 10_000;
 /// A node that has not heard itself for so long is cut off.
 const DEAF_MS: u64 = 500;
 /// A node that hears nobody else claims only if the stream has answered it for so long.
@@ -67,8 +72,6 @@ const OFF_MS: u64 = 2_000;
 const KNOWN_MS: u64 = 10_000;
 /// A standby that was heard within this time has its turn before those of higher rank.
 const PRESENT_MS: u64 = 1_000;
-/// More names are not kept; no cluster has as many.
-const MEMBERS_MAX: usize = 64;
 
 /// What is known of one node.
 #[derive(Clone, Debug)]
@@ -121,6 +124,8 @@ pub(crate) struct Watch {
     is_refused: bool,
     /// The owner says that the stream does not answer it.
     is_stalled: bool,
+    /// Whose claims came last without another's between them, and when, the newest last: at most [`RESTARTS_MAX`].
+    claims: (String, VecDeque<SteadyMs>),
     /// The stream answers this node; since the owner is stalled, if it is.
     passes: Run,
     /// This node hears itself.
@@ -143,6 +148,7 @@ impl Watch {
             has_heard: false,
             is_refused: false,
             is_stalled: false,
+            claims: (String::new(), VecDeque::new()),
             passes: Run::default(),
             echoes: Run::default(),
             company: Run::default(),
@@ -165,18 +171,16 @@ impl Watch {
         }
         self.company.came(now, DEAF_MS);
         self.stored = self.stored.max(beat.stored);
-        if self.members.contains_key(&beat.node) || self.members.len() < MEMBERS_MAX {
-            let member = Member {
-                heard: now,
-                can_own: beat.can_own,
-                settings: beat.settings.clone(),
-                off_ms: beat
-                    .wall_ms
-                    .cast_signed()
-                    .saturating_sub(wall_ms.cast_signed()),
-            };
-            self.members.insert(beat.node.clone(), member);
-        }
+        let member = Member {
+            heard: now,
+            can_own: beat.can_own,
+            settings: beat.settings.clone(),
+            off_ms: beat
+                .wall_ms
+                .cast_signed()
+                .saturating_sub(wall_ms.cast_signed()),
+        };
+        self.members.insert(beat.node.clone(), member);
         if beat.is_owner && beat.term >= place.term {
             (self.owner_heard, self.has_heard) = (now, true);
             self.is_refused = false;
@@ -194,11 +198,37 @@ impl Watch {
         }
     }
 
+    /// A frame of the owner came, behind all that was known.
+    pub(crate) fn wrote(&mut self, now: SteadyMs) {
+        (self.owner_heard, self.has_heard) = (now, true);
+    }
+
     /// An owner began or ended: the time of its silence counts anew.
     pub(crate) fn changed(&mut self, now: SteadyMs) {
         (self.owner_heard, self.has_heard) = (now, true);
         self.is_refused = false;
         self.is_stalled = false;
+    }
+
+    /// A node has just claimed the log; one that owned it already was started again.
+    pub(crate) fn claimed(&mut self, node: &str, now: SteadyMs) {
+        let (of, times) = &mut self.claims;
+        if of != node {
+            *of = node.to_owned();
+            times.clear();
+        }
+        if times.len() == RESTARTS_MAX {
+            times.pop_front();
+        }
+        times.push_back(now);
+    }
+
+    /// Whether the owner's process ends again and again, sooner than its silence is noticed.
+    fn is_restless(&self, turn_ms: u64, now: SteadyMs) -> bool {
+        let (of, times) = &self.claims;
+        let is_often = times.len() == RESTARTS_MAX && *of != self.me;
+        let since = |at: Option<&SteadyMs>| at.map_or(0, |at| now.since(*at));
+        is_often && since(times.front()) < RESTARTS_MS && since(times.back()) >= turn_ms
     }
 
     /// A connection to this node is refused: its process is gone.
@@ -209,7 +239,7 @@ impl Watch {
 
     /// The stream answered this node.
     pub(crate) fn passed(&mut self, now: SteadyMs) {
-        self.passes.came(now, PASSES_MS);
+        self.passes.came(now, PASSES_GAP_MS);
     }
 
     /// How long ago this node heard the owner itself, in ms.
@@ -237,7 +267,8 @@ impl Watch {
 
     /// Whether only the stream's answers can show that this node is not cut off.
     fn is_unproven(&self, now: SteadyMs) -> bool {
-        self.is_alone(now) && self.passes.lasts_ms(now, PASSES_MS) < ALONE_MS
+        // The last answer may be of before the cut.
+        self.is_alone(now) && self.passes.lasts_ms(now, PASSES_GAP_MS) < ALONE_MS
     }
 
     /// Whether a look at the stream would help to judge an owner.
@@ -282,7 +313,7 @@ impl Watch {
             .silent_ms(now)
             .is_some_and(|silent| silent >= silence_ms + turn_ms);
         let is_silent = is_silent && !self.is_unproven(now);
-        is_silent || self.is_passed_over(turn_ms, now)
+        is_silent || self.is_passed_over(turn_ms, now) || self.is_restless(turn_ms, now)
     }
 
     /// After this silence an owner is followed whose process refuses connections. Who has more patience than the
@@ -294,7 +325,7 @@ impl Watch {
     /// Whether the stream answers this node, and not the owner.
     fn is_passed_over(&self, turn_ms: u64, now: SteadyMs) -> bool {
         // What arrives late was answered before.
-        let passes = self.passes.lasts_ms(now, PASSES_MS) >= PASSES_MS + turn_ms;
+        let passes = self.passes.lasts_ms(now, PASSES_GAP_MS) >= PASSES_MS + turn_ms;
         self.is_stalled && (passes || is_planted(Plant::StalledIsGone))
     }
 
@@ -305,7 +336,7 @@ impl Watch {
             .silent_ms(now)
             .is_none_or(|silent| silent < self.refused_ms());
         let may_be_heard = is_heard || self.is_unproven(now);
-        may_be_heard && !self.is_passed_over(turn_ms, now)
+        may_be_heard && !self.is_passed_over(turn_ms, now) && !self.is_restless(turn_ms, now)
     }
 
     /// A node that has other settings than these, and which.
@@ -425,6 +456,25 @@ mod tests {
             bed.is_due(*at)
         });
         assert_eq!(answered, Some(3_400));
+        // It is cut off with its server: what the stream answered before shows nothing.
+        let mut bed = Bed::of("b");
+        let due = (1_100..4_000).step_by(100).find(|at| {
+            bed.hears(
+                if *at <= 2_000 {
+                    &["a", "b", "c"]
+                } else {
+                    &["b"]
+                },
+                *at,
+            );
+            // The network is whole again at 2,900, and the owner's next beat on its way.
+            if *at <= 2_000 || *at == 2_900 {
+                bed.0.passed(SteadyMs(*at));
+            }
+            bed.is_due(*at)
+        });
+        assert_eq!(due, None);
+        let mut bed = Bed::of("b");
         // Whoever is heard again comes before a guess.
         bed.hears(&["b", "c"], 3_500);
         assert!(!bed.is_due(3_500) && bed.0.is_well(&place(), SteadyMs(3_500)));

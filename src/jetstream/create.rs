@@ -13,11 +13,15 @@ use tideline_cluster::guards::{check_name, check_stream};
 use tideline_cluster::{CommitTime, Content, Frame, Genesis, Place};
 
 use crate::api::{Info, StreamState};
-use crate::link::{Access, Link};
+use crate::link::{Access, Link, refusal};
 use crate::names::Names;
 
 /// A connection is waited for so long.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// The servers' word of the stream.
+const ANSWER_WAIT: Duration = Duration::from_secs(1);
+/// A frame, which may be large, over a link that may be slow.
+const FRAME_WAIT: Duration = Duration::from_secs(20);
 
 /// What a stream is to begin with.
 #[derive(Clone, Debug)]
@@ -97,12 +101,12 @@ async fn begin_on(link: &Link, beginning: &Beginning) -> Result<Begun, String> {
         ..
     } = beginning;
     let stream = &link.names.stream;
-    if let Info::Missing = link.info().await {
+    if let Info::Missing = link.info(ANSWER_WAIT).await {
         faults::reached("adopt_step");
         let made = link.create(*position, *copies).await;
         made.map_err(|what| format!("stream {stream} was not made: {what}"))?;
     }
-    let state = match link.info().await {
+    let state = match link.info(ANSWER_WAIT).await {
         Info::Found(state) => state,
         Info::Missing => return Err(format!("stream {stream} is gone again")),
         Info::Unclear(what) => return Err(what),
@@ -171,12 +175,8 @@ pub fn begins(
     block_on(async {
         let until = Instant::now() + patience;
         let link = connected(access, (cluster, partition), patience).await?;
-        let mut info = link.info().await;
-        while matches!(info, Info::Unclear(_)) && Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            info = link.info().await;
-        }
-        match info {
+        let left = until.saturating_duration_since(Instant::now());
+        match link.info(left.max(ANSWER_WAIT)).await {
             Info::Found(state) => begins_on(&link, &state).await,
             Info::Missing => Err(format!(
                 "there is no stream {}: make it by `tideline cluster create`",
@@ -204,7 +204,7 @@ async fn begins_on(link: &Link, state: &StreamState) -> Result<Begins, String> {
 pub fn refuse_existing(access: &Access, cluster: &str, partition: u16) -> Result<(), String> {
     block_on(async {
         let link = connected(access, (cluster, partition), CONNECT_WAIT).await?;
-        match link.info().await {
+        match link.info(ANSWER_WAIT).await {
             Info::Found(state) if has_frames(&state) => Err(is_there(&link.names.stream)),
             Info::Found(_) | Info::Missing => Ok(()),
             Info::Unclear(what) => Err(what),
@@ -229,7 +229,7 @@ pub fn read_all(
     block_on(async {
         let log = (genesis.cluster.as_str(), genesis.partition);
         let link = connected(access, log, CONNECT_WAIT).await?;
-        let Info::Found(state) = link.info().await else {
+        let Info::Found(state) = link.info(ANSWER_WAIT).await else {
             return Err(format!("stream {} is not to be seen", link.names.stream));
         };
         let mut frames = Vec::new();
@@ -243,13 +243,13 @@ pub fn read_all(
 
 /// The frame at a position. A replica may be behind, or away: it is asked for a second.
 async fn soon(link: &Link, position: Position) -> Result<Option<Frame>, String> {
-    let mut found = link.fetch(position).await;
+    let mut found = link.fetch(position, FRAME_WAIT).await;
     for _ in 0..20 {
         if matches!(found, Ok(Some(_))) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        found = link.fetch(position).await;
+        found = link.fetch(position, FRAME_WAIT).await;
     }
     found
 }
@@ -263,18 +263,20 @@ async fn connected(
     check_name("cluster", cluster)?;
     let (link, mut arrivals) = Link::open(access, Names::new(cluster, partition)).await?;
     let until = Instant::now() + patience;
+    let mut refused = None;
     while Instant::now() < until {
         if link.is_up() {
             return Ok(link);
         }
         let wait = tokio::time::sleep(Duration::from_millis(10));
         tokio::select! {
-            _ = arrivals.events.recv() => {}
+            Some(event) = arrivals.events.recv() => refused = refusal(&event).or(refused),
             () = wait => {}
         }
     }
     let servers = access.servers.join(", ");
-    Err(format!("no NATS server answers at {servers}"))
+    let why = refused.map_or(String::new(), |why| format!(": {why}"));
+    Err(format!("no NATS server answers at {servers}{why}"))
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {

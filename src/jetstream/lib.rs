@@ -12,6 +12,7 @@ mod driver;
 mod follow;
 mod link;
 mod names;
+mod patient;
 mod steady;
 mod survey;
 

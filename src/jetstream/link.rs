@@ -17,16 +17,18 @@ use tokio::sync::mpsc;
 
 use crate::api::{self, Info};
 use crate::names::Names;
+use crate::patient::{self, FIRST_WAIT, LONGEST_WAIT};
 
 /// A connection that does not answer for twice this time is given up.
 const PING_EVERY: Duration = Duration::from_millis(1_500);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
-const REQUEST_TIMEOUT: Duration = Duration::from_millis(450);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(450);
 /// A stream's making waits for its leader.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Commands that wait for the socket. A ping that fails ends the connection long before there are as many.
 const COMMANDS_MAX: usize = 1_024;
+const REFUSAL_CHARS_MAX: usize = 200;
 /// Messages that wait for this node; pulls ask for fewer.
 const MESSAGES_MAX: usize = 4_096;
 /// A consumer whose node is gone goes after this time.
@@ -83,7 +85,6 @@ impl Link {
             .ignore_discovered_servers()
             .ping_interval(PING_EVERY)
             .connection_timeout(CONNECT_TIMEOUT)
-            .request_timeout(Some(REQUEST_TIMEOUT))
             .reconnect_delay_callback(|_| RECONNECT_DELAY)
             .client_capacity(COMMANDS_MAX)
             .subscription_capacity(MESSAGES_MAX)
@@ -191,25 +192,50 @@ impl Link {
         }
     }
 
-    /// The frame at a position, as any replica has it; `Err`: no answer.
-    pub(crate) async fn fetch(&self, position: Position) -> Result<Option<Frame>, String> {
-        let body = json!({ "seq": position.0 }).to_string();
-        let got = self.client.request(self.direct(), body.into()).await;
-        let got = got.map_err(|error| error.to_string())?;
-        match got.status {
-            Some(StatusCode::NOT_FOUND) => Ok(None),
-            Some(status) if status != StatusCode::OK => Err(status.to_string()),
-            _ => Ok(at(&got, position).and_then(Frame::read)),
-        }
+    /// The frame at a position, as any replica has it. It may be large, and the link slow.
+    pub(crate) async fn fetch(
+        &self,
+        position: Position,
+        patience: Duration,
+    ) -> Result<Option<Frame>, String> {
+        patient::ask(patience, LONGEST_WAIT, || async {
+            let body = json!({ "seq": position.0 }).to_string();
+            let got = self.question(self.direct(), body.into(), patience).await?;
+            match got.status {
+                Some(StatusCode::NOT_FOUND) => Ok(None),
+                Some(status) if status != StatusCode::OK => Err(status.to_string()),
+                _ => Ok(at(&got, position).and_then(Frame::read)),
+            }
+        })
+        .await
     }
 
-    /// What the servers say of the stream.
-    pub(crate) async fn info(&self) -> Info {
-        let subject = format!("$JS.API.STREAM.INFO.{}", self.names.stream);
-        match self.client.request(subject, Bytes::new()).await {
-            Ok(answer) => api::info(&answer.payload),
-            Err(error) => Info::Unclear(error.to_string()),
+    /// What the servers say of the stream, once they say it.
+    pub(crate) async fn info(&self, patience: Duration) -> Info {
+        let found = patient::ask(patience, FIRST_WAIT, || async {
+            let subject = format!("$JS.API.STREAM.INFO.{}", self.names.stream);
+            let answer = self.question(subject, Bytes::new(), patience).await?;
+            match api::info(&answer.payload) {
+                Info::Unclear(what) => Err(what),
+                clear => Ok(clear),
+            }
+        });
+        found.await.unwrap_or_else(Info::Unclear)
+    }
+
+    async fn question(
+        &self,
+        subject: String,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Message, String> {
+        if !self.is_up() {
+            return Err("there is no connection to NATS".to_owned());
         }
+        let request = async_nats::Request::new().payload(body);
+        let request = request.timeout(Some(timeout));
+        let answer = self.client.send_request(subject, request).await;
+        answer.map_err(|error| error.to_string())
     }
 
     /// The server at the other end, as it greeted.
@@ -296,11 +322,8 @@ impl Link {
         body: &serde_json::Value,
         timeout: Duration,
     ) -> Result<(), String> {
-        let request = async_nats::Request::new()
-            .payload(body.to_string().into())
-            .timeout(Some(timeout));
-        let answer = self.client.send_request(subject, request).await;
-        let answer = answer.map_err(|error| error.to_string())?;
+        let answer = self.question(subject, body.to_string().into(), timeout);
+        let answer = answer.await?;
         api::failure(&answer.payload).map_or(Ok(()), Err)
     }
 
@@ -326,10 +349,20 @@ impl Link {
 
     /// Sends what waits for the socket.
     pub(crate) async fn flush(&self) {
-        let flushed = tokio::time::timeout(REQUEST_TIMEOUT, self.client.flush());
+        let flushed = tokio::time::timeout(FLUSH_TIMEOUT, self.client.flush());
         // Without a connection there is nothing to wait for.
         let _ = flushed.await;
     }
+}
+
+/// Why there is no connection, if an event says so. What servers say of it may be of any length.
+pub(crate) fn refusal(event: &Event) -> Option<String> {
+    let why = match event {
+        Event::ServerError(error) => error.to_string(),
+        Event::ClientError(error) => error.to_string(),
+        _ => return None,
+    };
+    Some(why.chars().take(REFUSAL_CHARS_MAX).collect())
 }
 
 /// The bytes that a direct get brought, if they are from the position that was asked for.

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tideline_base::ids::Position;
 use tideline_cluster::guards::{ServerSettings, check_server, check_stream, notice};
-use tideline_cluster::{Content, StreamFacts};
+use tideline_cluster::{Content, LOOK_PATIENCE_MS, StreamFacts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -28,6 +29,12 @@ pub struct Demands {
 
 /// What a message has beside its frame: subject and headers.
 const MESSAGE_BYTES: u64 = 64 * 1024;
+/// Servers without a word of the stream for so long are worth a notice.
+const INFO_PATIENCE: Duration = Duration::from_secs(2);
+/// A look is given up after this time.
+pub(crate) const LOOK_PATIENCE: Duration = Duration::from_millis(LOOK_PATIENCE_MS);
+/// So many frames are asked for at once: more of them, on a slow link, would have the connection look dead.
+const FRAMES_AT_ONCE: usize = 2;
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(1);
 /// A monitoring port that says more is not one.
 const MONITOR_BYTES_MAX: u64 = 256 * 1024;
@@ -44,7 +51,7 @@ pub(crate) enum Survey {
 
 /// Looks at the stream's settings and at the servers that hold it.
 pub(crate) async fn survey(link: &Link, demands: &Demands) -> Survey {
-    let stream = match link.info().await {
+    let stream = match link.info(INFO_PATIENCE).await {
         Info::Found(stream) => stream,
         Info::Missing => {
             let name = &link.names.stream;
@@ -157,7 +164,7 @@ pub(crate) async fn look(
         genesis: None,
         crcs: vec![None; positions.len()],
     };
-    let stream = match link.info().await {
+    let stream = match link.info(LOOK_PATIENCE).await {
         Info::Found(stream) => stream,
         Info::Missing => return Some(Ok(missing(number))),
         Info::Unclear(_) => return None,
@@ -165,26 +172,28 @@ pub(crate) async fn look(
     if let Err(refused) = check_stream(&stream.settings, &link.names.subject) {
         return Some(Err(refused));
     }
-    let wanted = positions.iter().chain([&began]);
-    let found = join_all(wanted.map(|position| async {
-        match *position >= stream.first && *position <= stream.last {
-            true => link.fetch(*position).await,
-            false => Ok(None),
-        }
-    }));
-    let found: Result<Vec<_>, String> = found.await.into_iter().collect();
-    let mut found = found.ok()?;
-    let genesis = found.pop().flatten().map(|frame| frame.sealed.content);
-    let genesis = match genesis {
-        Some(Content::Genesis(genesis)) => Some(genesis),
+    let (first, last) = (stream.first, stream.last);
+    let wanted: Vec<Position> = positions.iter().copied().chain([began]).collect();
+    let found = stream::iter(wanted).map(|position| async move {
+        let frame = match position >= first && position <= last {
+            true => link.fetch(position, LOOK_PATIENCE).await?,
+            false => None,
+        };
+        Ok::<_, String>(frame.map(|frame| (frame.sealed.crc, frame.sealed.content)))
+    });
+    let found = found.buffered(FRAMES_AT_ONCE).try_collect::<Vec<_>>();
+    let mut found = found.await.ok()?;
+    let genesis = match found.pop().flatten() {
+        Some((_, Content::Genesis(genesis))) => Some(genesis),
         _ => None,
     };
-    let crcs = found.iter();
-    let crcs = crcs.map(|frame| frame.as_ref().map(|frame| frame.sealed.crc));
+    let crcs = found
+        .iter()
+        .map(|frame| frame.as_ref().map(|(crc, _)| *crc));
     Some(Ok(StreamFacts {
         number,
-        first: stream.first,
-        last: stream.last,
+        first,
+        last,
         genesis,
         crcs: crcs.collect(),
     }))

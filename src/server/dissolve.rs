@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::membership::{Begins, Membership};
 use super::snapshot;
@@ -47,7 +48,8 @@ pub async fn dissolve(key: &ClusterKey, config: &Config, is_forced: bool) -> Res
     let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
     // It claims only because it is told to.
     let begins = Begins::Deposed { is_drained: true };
-    let begun = Membership::begin(key, config, (&Arc::default(), &metrics, &clock), begins).await;
+    let by = (&Arc::default(), &metrics, &clock);
+    let begun = Membership::begin(key, config, by, begins, &CancellationToken::new()).await;
     let (membership, opened) = begun.map_err(|error| error.to_string())?;
     faults::reached("dissolve_step");
     let closed = close_log(&membership, &opened.partitions).await;

@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::ground::Ground;
 use super::judging;
 use super::membership::{Begins, Membership};
-use super::{Server, StartError, snapshot};
+use super::snapshot::{self, Refused};
+use super::{Server, StartError};
 use crate::admin::Admin;
 use crate::config::{ClusterKey, Config, ConfigError};
 use crate::data_directory::{Opened, Store, StoreFailure};
@@ -63,18 +64,21 @@ impl Member {
         let ground = Ground::lay(config).await?;
         try_settings(config)?;
         let current = Arc::new(RwLock::new(config.clone()));
-        if let Some(wanted) = snapshot::wanted(key, &config.data).await? {
+        let wanted = ends.run_until_cancelled(snapshot::wanted(key, &config.data));
+        if let Some(wanted) = wanted.await.ok_or(StartError::Ended)?? {
             tracing::info!(?wanted, "the stream does not have all that this node lacks");
-            let cluster: Arc<dyn Cluster> = Arc::new(Newcomer(key.clone()));
+            let refused = Refused::default();
+            let newcomer = Newcomer(key.clone(), Arc::clone(&refused));
+            let cluster: Arc<dyn Cluster> = Arc::new(newcomer);
             let standby = standby(&current, &ground, (cluster, Arc::new(|| {})), None)?;
-            let taken = snapshot::take(key, &config.data, &ground.clock, &wanted);
+            let taken = snapshot::take(key, &config.data, &ground.clock, (&wanted, &refused));
             // What was begun is cleared by the next start.
             ends.run_until_cancelled(taken)
                 .await
                 .ok_or(StartError::Ended)??;
             standby.stop().await;
         }
-        let begun = Membership::begin(key, config, ground.by(), Begins::Process).await;
+        let begun = Membership::begin(key, config, ground.by(), Begins::Process, ends).await;
         let (membership, opened) = begun?;
         let mut member = Member {
             key: key.clone(),
@@ -170,8 +174,8 @@ impl Member {
             let begins = Begins::Deposed {
                 is_drained: self.membership.is_drained(),
             };
-            let begun = Membership::begin(&self.key, &config, self.ground.by(), begins).await;
-            match begun {
+            let begun = Membership::begin(&self.key, &config, self.ground.by(), begins, &self.ends);
+            match begun.await {
                 Err(StartError::Store(StoreFailure::Open(OpenError::InUse { .. })))
                     if Instant::now() < until =>
                 {
@@ -308,18 +312,23 @@ fn standby(
 
 /// A node that has nothing yet.
 #[derive(Debug)]
-struct Newcomer(ClusterKey);
+struct Newcomer(ClusterKey, Refused);
 
 impl Cluster for Newcomer {
     fn status(&self) -> NodeStatus {
-        let reason =
-            "it takes a snapshot of another node, as the stream does not have all that it lacks";
+        let mut reason =
+            "it takes a snapshot of another node, as the stream does not have all that it lacks"
+                .to_owned();
+        let refused = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = refused.as_deref() {
+            reason = format!("{reason}; the last one asked gave none: {why}");
+        }
         NodeStatus {
             cluster: self.0.name.clone(),
             node: self.0.node.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             role: NodeRole::Joining,
-            reason: Some(reason.to_owned()),
+            reason: Some(reason),
             owner: None,
             owner_url: None,
             term: 0,

@@ -19,6 +19,7 @@ use tideline_cluster::{BACK_OFF_MS, ReadProof, TrimOptions};
 use tideline_jetstream::{Access, Demands, Driver, Options, genesis};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::StartError;
@@ -36,8 +37,6 @@ use crate::partition::{MemberOptions, Partitions, Role, directory_map};
 pub(super) struct Membership {
     key: ClusterKey,
     digests: BTreeMap<String, String>,
-    /// While this term lasts nobody has owned the log. `None`: it was rebuilt, and a person says who is to.
-    first_term: Option<u64>,
     /// `None` = they have ended, and let go of their directory.
     partitions: Mutex<Option<Partitions>>,
     secret: NodeSecret,
@@ -85,6 +84,7 @@ impl Membership {
         config: &Config,
         by: (&Arc<Bounds>, &Arc<Metrics>, &Arc<Clock>),
         begins: Begins,
+        ends: &CancellationToken,
     ) -> Result<(Arc<Membership>, Opened), StartError> {
         let access = access(key)?;
         let (claims_again, is_drained, grace_ms) = match begins {
@@ -95,7 +95,9 @@ impl Membership {
         let first = match is_new.map_err(StartError::Store)?.is_none() {
             true => {
                 let (access, name) = (access.clone(), key.name.clone());
-                let first = spawn_blocking(move || genesis(&access, &name, PARTITION.0)).await;
+                let first = spawn_blocking(move || genesis(&access, &name, PARTITION.0));
+                let first = ends.run_until_cancelled(first).await;
+                let first = first.ok_or(StartError::Ended)?;
                 let first = first.unwrap_or_else(|error| Err(error.to_string()));
                 Some(first.map_err(|why| StartError::Setting(format!("cluster: {why}")))?)
             }
@@ -114,6 +116,9 @@ impl Membership {
         let (opened, seat) = opened.map_err(StartError::Store)?;
         let digests = config.digests().into_iter();
         let digests: BTreeMap<_, _> = digests.map(|(of, text)| (of.to_owned(), text)).collect();
+        // Of a new log there is no key yet by which a person could ask for it; a rebuilt one waits for a person.
+        let is_first = key.nodes.keys().next() == Some(&key.node);
+        let claims_new = is_first && seat.genesis.rebuilt.is_none();
         let options = Options {
             access,
             demands: Demands {
@@ -131,6 +136,7 @@ impl Membership {
                 is_drained,
                 grace_ms,
                 claims_again,
+                claims_new,
                 owner_silence_ms: key.owner_silence_ms,
                 attest_frames: ATTEST_FRAMES,
                 attest_ms: ATTEST_MS,
@@ -139,8 +145,6 @@ impl Membership {
             },
         };
         let partitions = opened.partitions.clone();
-        let is_rebuilt = options.node.genesis.rebuilt.is_some();
-        let first_term = (!is_rebuilt).then_some(seat.first_term);
         let driver = Driver::begin(options, seat.place, Box::new(seat.host));
         let driver = driver.map_err(|error| match error.kind() {
             std::io::ErrorKind::InvalidInput => StartError::Setting(format!("cluster: {error}")),
@@ -157,7 +161,6 @@ impl Membership {
         let membership = Membership {
             digests,
             key: key.clone(),
-            first_term,
             secret: key.secret().map_err(|error| StartError::Setting(error.0))?,
             partitions: Mutex::new(Some(partitions)),
             clock: Arc::clone(by.2),

@@ -7,8 +7,11 @@ says who does, and an owner that was deposed while it lives acknowledges nothing
 import json
 import os
 import pathlib
+import re
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -86,6 +89,68 @@ def role(node):
         return node.status()["role"]
     except OSError:
         return None
+
+
+class Waits(threading.Thread):
+    """Stands before a NATS server, and is silent to whoever comes after so many connections."""
+
+    def __init__(self, behind, passes):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.behind, self.passes, self.kept = behind, passes, []
+        self.is_waited_for = threading.Event()
+        self.start()
+
+    def run(self):
+        while True:
+            came, _ = self.listener.accept()
+            self.kept.append(came)
+            if len(self.kept) > self.passes:
+                self.is_waited_for.set()
+                continue
+            nats = socket.create_connection(self.behind)
+            for one, other in [(came, nats), (nats, came)]:
+                threading.Thread(target=self.copy, args=(one, other), daemon=True).start()
+
+    def copy(self, one, other):
+        try:
+            while more := one.recv(65536):
+                other.sendall(more)
+        except OSError:
+            pass
+        other.close()
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_node_that_waits_for_nats_hears_that_it_is_to_end(tmp_path, answers):
+    """Where the stream begins is asked for first, then what its first frame says."""
+    with Cluster(tmp_path) as cluster:
+        node = cluster.nodes[0]
+        host, port = json.loads(re.search(r"nats = (\[.*?\])", node.config)[1])[0].split(":")
+        nats = Waits((host, int(port)), answers)
+        node.config = re.sub(r"nats = \[.*?\]", f'nats = ["{nats.address}"]', node.config)
+        node.write_config()
+        command = [node.binary, "serve", "--config", node.config_path, "--data", node.data, "--listen", f"127.0.0.1:{node.port}"]
+        node.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        assert nats.is_waited_for.wait(60)
+        node.process.send_signal(signal.SIGTERM)
+        # Without an answer within ten seconds it would end with an error.
+        assert node.process.wait(60) == 0
+
+
+def test_a_node_that_does_not_come_to_join_says_why(cluster):
+    n3 = cluster.nodes[2]
+    soon(lambda: n3.status()["role"] == "follower")
+    assert n3.stop() == 0
+    login = pathlib.Path(n3.directory, "other.login")
+    login.write_text("node:" + 32 * "x" + "\n")
+    login.chmod(0o600)
+    n3.config = re.sub(r'nats_login_file = ".*?"', f'nats_login_file = "{login}"', n3.config)
+    n3.start()
+    reason = soon(lambda: "authorization" in (n3.status().get("reason") or "") and n3.status()["reason"])
+    assert reason.startswith("there is no connection to NATS: "), reason
+    assert f"({reason})" in cluster.run("status", "--config", cluster.config).stdout
 
 
 def test_a_deposed_owner_that_wakes_acknowledges_nothing(cluster):

@@ -48,13 +48,15 @@ pub struct Options {
     pub grace_ms: u64,
     /// It claims by itself if an earlier process of this node was the last owner.
     pub claims_again: bool,
+    /// It claims a log that nobody has ever owned.
+    pub claims_new: bool,
     /// So long an owner may be silent; at least [`OWNER_SILENCE_MS_MIN`].
     pub owner_silence_ms: u32,
     /// An owner attests after so many frames …
     pub attest_frames: u64,
     /// … or, if there were any, after so many ms.
     pub attest_ms: u64,
-    /// When frames may go from the stream.
+    /// When frames may go from the stream, and the names of all nodes: what others say is dropped, if there are any.
     pub trim: TrimOptions,
     /// Digests of the settings that all nodes must have alike, by their names.
     pub settings: BTreeMap<String, String>,
@@ -134,6 +136,10 @@ struct Wish {
     until: SteadyMs,
 }
 
+/// A frame that found no room is followed by the next after so long, and then after twice the time of before …
+const FULL_MS: u64 = 100;
+/// … but not after more than this.
+const FULL_MS_MAX: u64 = 2_000;
 /// A wish lasts so long.
 const WISH_MS: u64 = 60_000;
 
@@ -166,8 +172,10 @@ pub struct Node {
     /// The log is to be closed for good, while this node owns it.
     wants_end: bool,
     said: Option<SteadyMs>,
-    /// No control frame is sent before this time, because the last one found no room.
+    /// No frame is sent before this time, because the last one found no room.
     pause_until: SteadyMs,
+    /// The next such pause.
+    full_ms: u64,
     attested: (Position, SteadyMs),
     /// Its last own frame in the log.
     stored: Position,
@@ -187,7 +195,7 @@ impl Node {
     pub fn new(options: Options, place: Place, now: SteadyMs) -> Node {
         let silence_ms = options.owner_silence_ms;
         let watch = Watch::new(options.node.clone(), options.boot, silence_ms, now);
-        let mut attach = Attach::default();
+        let mut attach = Attach::begin(now);
         attach.doubt(place.ends(), now);
         Node {
             role: Role::Follower,
@@ -207,6 +215,7 @@ impl Node {
             wants_end: false,
             said: None,
             pause_until: now,
+            full_ms: FULL_MS,
             attested: (place.position, now),
             stored: Position::ZERO,
             acknowledged: Position::ZERO,
@@ -278,10 +287,10 @@ impl Node {
 
     /// What a next frame must be; `None` if the node may not write one now.
     #[must_use]
-    pub fn draft(&self, content: Content) -> Option<Draft> {
+    pub fn draft(&self, content: Content, now: SteadyMs) -> Option<Draft> {
         let is_free = self.role == Role::Owner && self.sending.is_none() && !self.place.is_ended;
         // During a doubt only acks speak for its frames, and a look judges the first of them: no further one goes out.
-        let may = is_free && self.attach.is_right();
+        let may = is_free && self.attach.is_right() && now >= self.pause_until;
         may.then(|| self.place.draft(content))
     }
 

@@ -7,7 +7,7 @@
 use tideline_base::ids::Position;
 
 use super::succeed::BACK_OFF_MS;
-use super::{Command, Node, Role};
+use super::{Command, FULL_MS, FULL_MS_MAX, Node, Role};
 use crate::attach::{StreamFacts, differs};
 use crate::frame::{Content, Sealed};
 use crate::halt::Halt;
@@ -20,8 +20,6 @@ use crate::settle::{Answer, Settle, Step};
 const REFUSED_MAX: u8 = 3;
 /// Between two requests for missing frames.
 const ASK_MS: u64 = 100;
-/// A control frame that found no room is tried again after so long.
-const FULL_MS: u64 = 400;
 
 impl Node {
     /// The stream answered to a copy of the frame at this position.
@@ -64,11 +62,12 @@ impl Node {
             return;
         };
         match settle.frame.content {
-            Content::Batch => return self.commands.push(Command::Full(settle.frame.position)),
+            Content::Batch => self.commands.push(Command::Full(settle.frame.position)),
             Content::Claim(_) => self.role = Role::Follower,
             _ => {}
         }
-        self.pause_until = now.plus(FULL_MS);
+        self.pause_until = now.plus(self.full_ms);
+        self.full_ms = FULL_MS_MAX.min(2 * self.full_ms);
     }
 
     /// A frame came, by the consumer.
@@ -164,6 +163,16 @@ impl Node {
         }
         if !is_void {
             self.follow_leases(&frame.content, is_own, now);
+            // What is read of a past that this node has missed is no word of the owner.
+            let is_new = self.attach.is_right() && frame.position >= self.ahead;
+            if is_new || is_own {
+                if !is_own {
+                    self.watch.wrote(now);
+                }
+                if let Content::Claim(claim) = &frame.content {
+                    self.watch.claimed(&claim.node, now);
+                }
+            }
         }
         self.place.take(&frame, is_void);
         self.refused = 0;
@@ -201,6 +210,7 @@ impl Node {
     fn own_is_stored(&mut self, sent: &Settle, now: SteadyMs) {
         let position = sent.frame.position;
         self.stored = position;
+        self.full_ms = FULL_MS;
         self.attach.stored((position, sent.frame.crc));
         match &sent.frame.content {
             Content::Claim(claim) => {

@@ -142,11 +142,16 @@ impl Node {
             return Some(Unready::ByHand);
         }
         // The first owner of a log is named by a person, or by who begins the nodes.
-        if self.place.claimed <= self.place.began {
+        if self.is_new() {
             return Some(Unready::Unowned);
         }
         let rests_ms = self.guesses_from.since(now);
         (rests_ms > 0).then_some(Unready::Rests(rests_ms))
+    }
+
+    /// Whether nobody has ever owned the log.
+    fn is_new(&self) -> bool {
+        self.place.claimed <= self.place.began
     }
 
     /// Whether it is told to claim.
@@ -155,9 +160,10 @@ impl Node {
         let is_mine = |claim: &Claim| claim.node == *node && claim.boot != *boot;
         let owner = self.place.owner.as_ref();
         let is_again = self.options.claims_again && owner.is_some_and(is_mine);
+        let is_first = self.options.claims_new && self.is_new();
         let is_wanted = self.wish.as_ref().is_some_and(|wish| now < wish.until);
         // One that is drained, or about to end, owns the log only if a person says so.
-        is_wanted || !self.is_drained && (self.is_invited || is_again)
+        is_wanted || !self.is_drained && (self.is_invited || is_again || is_first)
     }
 
     pub(super) fn may_claim(&self, now: SteadyMs) -> bool {

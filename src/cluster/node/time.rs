@@ -15,16 +15,26 @@ impl Node {
     /// another one by now.
     pub fn connected(&mut self, now: SteadyMs) {
         if self.stopped().is_none() {
+            self.attach.connected();
             self.attach.doubt(self.place.ends(), now);
             self.commands.push(Command::Follow(self.place.position));
         }
+    }
+
+    /// Whether it is of a node that no setting names, nor the log as its owner. What it says counts for nothing.
+    #[must_use]
+    pub fn is_stranger(&self, beat: &Beat) -> bool {
+        let nodes = &self.options.trim.nodes;
+        let owner = self.place.owner.as_ref();
+        let is_owner = owner.is_some_and(|owner| owner.node == beat.node);
+        !nodes.is_empty() && !nodes.contains(&beat.node) && !is_owner
     }
 
     /// Another node said something. `wall_ms` is the time of day here.
     pub fn heard(&mut self, beat: &Beat, now: SteadyMs, wall_ms: u64) {
         // A node with a directory from before a rebuild may have more, and its frames count no longer.
         let is_same_log = beat.log == self.place.log && beat.began == self.place.began;
-        if !is_same_log {
+        if !is_same_log || self.is_stranger(beat) {
             return;
         }
         self.watch.heard(beat, &self.place, now, wall_ms);
@@ -112,6 +122,9 @@ impl Node {
 
     fn beat(&self, now: SteadyMs, wall_ms: u64) -> Beat {
         let waited = self.sending.as_ref();
+        let waited_ms = waited.map_or(0, |settle| settle.waited_ms(now));
+        // An owner that does not know its stream for its own writes nothing either.
+        let unsure_ms = u64::from(self.owns()) * self.attach.unsure_ms(now);
         Beat {
             log: self.place.log,
             began: self.place.began,
@@ -121,7 +134,7 @@ impl Node {
             stored: self.place.position,
             covered: self.trim.covered(),
             boot: self.options.boot,
-            stalled_ms: waited.map_or(0, |settle| settle.waited_ms(now)),
+            stalled_ms: waited_ms.max(unsure_ms),
             owner_silent_ms: self.watch.owner_silent_ms(now).filter(|_| !self.owns()),
             can_own: self.unable(now).is_none(),
             settings: self.options.settings.clone(),

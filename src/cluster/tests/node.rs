@@ -28,8 +28,12 @@ impl Bed {
     }
 
     fn that(claims_again: bool) -> Bed {
+        Bed::with(|options| options.claims_again = claims_again)
+    }
+
+    fn with(set: impl Fn(&mut Options)) -> Bed {
         let log = Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 0);
-        let options = Options {
+        let mut options = Options {
             node: "b".to_owned(),
             boot: 2,
             genesis: genesis(),
@@ -38,13 +42,15 @@ impl Bed {
             is_automatic: false,
             is_drained: false,
             grace_ms: 0,
-            claims_again,
+            claims_again: false,
+            claims_new: false,
             owner_silence_ms: 800,
             attest_frames: 4_096,
             attest_ms: 60_000,
             trim: crate::TrimOptions::default(),
             settings: std::collections::BTreeMap::new(),
         };
+        set(&mut options);
         let node = Node::new(options, log.clone(), SteadyMs(0));
         let mut bed = Bed { node, log, now: 0 };
         bed.others(Content::Genesis(genesis()));
@@ -85,6 +91,35 @@ impl Bed {
         }
         let more = self.node.commands();
         commands.into_iter().chain(more).collect()
+    }
+
+    /// A beat of a node comes, perhaps with other words than those of one that is well.
+    fn hears(&mut self, node: &str, say: impl Fn(&mut Beat)) {
+        let mut beat = Beat {
+            log: self.log.log,
+            began: self.log.began,
+            node: node.to_owned(),
+            boot: if node == "b" { 2 } else { 1 },
+            term: self.log.term,
+            is_owner: self
+                .log
+                .owner
+                .as_ref()
+                .is_some_and(|owner| owner.node == node),
+            stored: self.log.position,
+            covered: Position::ZERO,
+            stalled_ms: 0,
+            owner_silent_ms: None,
+            can_own: true,
+            settings: std::collections::BTreeMap::new(),
+            wall_ms: self.now,
+        };
+        say(&mut beat);
+        self.node.heard(&beat, SteadyMs(self.now), self.now);
+    }
+
+    fn claimed(commands: &[Command]) -> bool {
+        Bed::sealed(commands).is_some_and(|frame| matches!(frame.content, Content::Claim(_)))
     }
 
     /// The draft of a control frame among commands.
@@ -144,7 +179,7 @@ fn a_claim_is_answered_when_the_lease_that_it_names_is_over() {
     bed.tick(10);
     let draft = bed
         .node
-        .draft(Content::Batch)
+        .draft(Content::Batch, SteadyMs(bed.now))
         .expect("it may write at once");
     bed.stores(seal(draft, 2));
     // The batch below the claim came at 10 ms: the other's lease may last until 1,110 by the slowest clock.
@@ -167,11 +202,14 @@ fn a_deposed_owner_names_what_was_not_written() {
     let claim_of_b = Bed::sealed(&bed.tick(10)).expect("nobody owns");
     bed.stores(claim_of_b);
     bed.tick(10);
-    let draft = bed.node.draft(Content::Batch).expect("it owns");
+    let draft = bed
+        .node
+        .draft(Content::Batch, SteadyMs(bed.now))
+        .expect("it owns");
     assert!(bed.node.send(seal(draft, 3), SteadyMs(bed.now)));
     let commands = bed.others(claim("a", 500));
     assert!(commands.contains(&Command::Moved(Some(Position(3)))));
-    assert!(!bed.node.owns() && bed.node.draft(Content::Batch).is_none());
+    assert!(!bed.node.owns() && bed.node.draft(Content::Batch, SteadyMs(bed.now)).is_none());
 }
 
 #[test]
@@ -219,12 +257,17 @@ fn behind_the_last_frame_nobody_writes() {
         bed
     };
     let mut bed = owns();
-    assert!(bed.node.draft(Content::Batch).is_some(), "the control");
+    assert!(
+        bed.node.draft(Content::Batch, SteadyMs(bed.now)).is_some(),
+        "the control"
+    );
     bed.node.end();
     let last = Bed::sealed(&bed.tick(10)).expect("it owns");
     assert_eq!(last.content, Content::Ends);
     bed.stores(last);
-    assert!(bed.node.place().is_ended && bed.node.draft(Content::Batch).is_none());
+    assert!(
+        bed.node.place().is_ended && bed.node.draft(Content::Batch, SteadyMs(bed.now)).is_none()
+    );
     // Neither its owner nor another node, whoever asks.
     let mut other = Bed::new();
     other.others(claim("a", 0));
@@ -276,6 +319,169 @@ fn a_wish_ends_with_the_next_owner_and_with_time() {
     bed.comes(frame);
     bed.others(claim("c", 500));
     assert!(claims(&mut bed));
+}
+
+/// Whether node b claims in a stretch in which it hears itself and node c, and the owner does as it is told.
+fn claims_while(owner: impl Fn(&mut Bed, u64)) -> bool {
+    let mut bed = Bed::with(|options| options.is_automatic = true);
+    bed.others(claim("a", 0));
+    bed.tick(10);
+    (0..40).any(|round| {
+        for node in ["b", "c"] {
+            bed.hears(node, |_| {});
+        }
+        owner(&mut bed, round);
+        Bed::claimed(&bed.tick(100))
+    })
+}
+
+#[test]
+fn the_owners_frames_are_a_word_of_it() {
+    assert!(claims_while(|_, _| {}), "the control");
+    assert!(!claims_while(|bed, round| {
+        if round % 4 == 0 {
+            bed.others(Content::Batch);
+        }
+    }));
+    // Those that are read late are none: others know of later ones.
+    assert!(claims_while(|bed, round| {
+        match round {
+            0 => bed.hears("c", |beat| beat.stored = Position(8)),
+            20..26 => {
+                bed.others(Content::Batch);
+            }
+            _ => {}
+        }
+        if round == 24 {
+            assert!(bed.node.standing(SteadyMs(bed.now)).silent_ms > Some(2_000));
+        }
+    }));
+}
+
+#[test]
+fn an_owner_whose_process_ends_again_and_again_is_followed() {
+    let again = |times: u64| {
+        move |bed: &mut Bed, round: u64| {
+            if round % 4 == 0 && round / 4 < times {
+                bed.others(claim("a", 0));
+            }
+            bed.hears("a", |_| {});
+        }
+    };
+    assert!(!claims_while(again(2)) && claims_while(again(3)));
+    // Claims of two nodes in turn are no restarts, and neither are those that come late.
+    assert!(!claims_while(|bed, round| {
+        if round < 12 {
+            let node = if round % 2 == 0 { "a" } else { "c" };
+            bed.others(claim(node, 0));
+        }
+        bed.hears("a", |_| {});
+    }));
+    assert!(!claims_while(|bed, round| {
+        if round == 0 {
+            bed.hears("c", |beat| beat.stored = Position(7));
+            (0..5).for_each(|_| drop(bed.others(claim("a", 0))));
+        }
+        bed.hears("a", |_| {});
+    }));
+}
+
+#[test]
+fn the_first_node_claims_a_new_log_whenever_it_can() {
+    let begins = |is_first| {
+        let mut bed = Bed::with(|options| options.claims_new = is_first);
+        // For minutes the stream does not answer.
+        for _ in 0..4 {
+            bed.now += 30_000;
+            bed.node.tick(SteadyMs(bed.now), bed.now);
+            assert!(!Bed::claimed(&bed.node.commands()));
+        }
+        bed
+    };
+    let claims = |bed: &mut Bed| (0..10).any(|_| Bed::claimed(&bed.tick(10_000)));
+    assert!(claims(&mut begins(true)));
+    assert!(!claims(&mut begins(false)), "the control");
+    // Not one that was ever owned, nor while a person has drained it.
+    let mut bed = begins(true);
+    bed.others(claim("a", 0));
+    bed.others(Content::Resign { to: None });
+    assert!(!claims(&mut bed));
+    let mut bed = begins(true);
+    bed.node.drain(true);
+    assert!(!claims(&mut bed));
+    bed.node.drain(false);
+    assert!(claims(&mut bed));
+}
+
+#[test]
+fn an_owner_in_doubt_says_so() {
+    let mut bed = Bed::new();
+    bed.node.take_over(SteadyMs(bed.now));
+    bed.tick(10);
+    let claim = Bed::sealed(&bed.tick(10)).expect("nobody owns");
+    bed.stores(claim);
+    let stalled = |commands: Vec<Command>| {
+        commands.into_iter().find_map(|command| match command {
+            Command::Say(beat) => Some(beat.stalled_ms),
+            _ => None,
+        })
+    };
+    bed.tick(10);
+    assert_eq!(stalled(bed.tick(200)), Some(0));
+    // No look is answered.
+    bed.node.connected(SteadyMs(bed.now));
+    bed.now += 1_500;
+    bed.node.tick(SteadyMs(bed.now), bed.now);
+    assert_eq!(stalled(bed.node.commands()), Some(1_500));
+    // One that follows has no writes to wait for.
+    let mut bed = Bed::new();
+    bed.node.connected(SteadyMs(bed.now));
+    bed.now += 1_500;
+    bed.node.tick(SteadyMs(bed.now), bed.now);
+    assert_eq!(stalled(bed.node.commands()), Some(0));
+}
+
+#[test]
+fn what_is_no_node_counts_for_nothing() {
+    let mut bed = Bed::with(|options| {
+        options.trim.nodes = ["a", "b", "c"].map(str::to_owned).to_vec();
+    });
+    bed.others(claim("a", 0));
+    let known = bed.node.known();
+    bed.hears("z", |beat| beat.stored = Position(9));
+    assert_eq!(bed.node.known(), known);
+    bed.hears("c", |beat| beat.stored = Position(9));
+    assert_eq!(bed.node.known(), Position(9));
+    // The log knows better than a setting.
+    bed.others(claim("z", 0));
+    bed.hears("z", |beat| beat.stored = Position(10));
+    assert_eq!(bed.node.known(), Position(10));
+}
+
+#[test]
+fn between_tries_of_a_full_stream_there_is_a_pause_that_grows() {
+    let mut bed = Bed::new();
+    bed.node.take_over(SteadyMs(bed.now));
+    bed.tick(10);
+    let claim = Bed::sealed(&bed.tick(10)).expect("nobody owns");
+    bed.stores(claim);
+    bed.tick(10);
+    let mut pauses = Vec::new();
+    for _ in 0..7 {
+        let tried = bed.now;
+        let draft = (0..3_000).find_map(|_| {
+            let draft = bed.node.draft(Content::Batch, SteadyMs(bed.now));
+            bed.now += u64::from(draft.is_none());
+            draft
+        });
+        pauses.push(bed.now - tried);
+        let frame = seal(draft.expect("in the end"), 5);
+        let position = frame.position;
+        assert!(bed.node.send(frame, SteadyMs(bed.now)));
+        bed.node.answered(position, Answer::Full, SteadyMs(bed.now));
+        assert!(bed.node.commands().contains(&Command::Full(position)));
+    }
+    assert_eq!(pauses, [0, 100, 200, 400, 800, 1_600, 2_000]);
 }
 
 #[test]

@@ -122,9 +122,6 @@ fn a_lost_owner_is_followed_in_time_and_by_one() {
     assert!(slow.is_empty(), "{slow:?}");
 }
 
-/// Of more worlds some fail, as that of seed 63: there the network, which loses one beat of twenty, loses four of the
-/// owner in a row while the third node is away, though its frames come. Over TCP none is lost without an end of the
-/// connection.
 #[test]
 fn nobody_follows_an_owner_that_is_well() {
     let [_, acks, claims, ..] = hold(Kind::Well, count(60));

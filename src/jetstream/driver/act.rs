@@ -55,7 +55,7 @@ impl Running {
 
     /// Sends the host's next batch, if the node may send one now.
     pub(super) async fn feed(&mut self) {
-        let Some(draft) = self.node.draft(Content::Batch) else {
+        let Some(draft) = self.node.draft(Content::Batch, steady_now()) else {
             return;
         };
         let Some(bytes) = self.host.next(&draft, self.next_time()) else {

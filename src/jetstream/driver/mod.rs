@@ -6,6 +6,7 @@
 
 mod act;
 mod run;
+mod work;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,6 +50,8 @@ struct Shown {
     /// When it was so last, by the steady clock.
     current_at: AtomicU64,
     standing: Mutex<Standing>,
+    /// What is wrong with stream or servers.
+    noticed: Mutex<Option<String>>,
 }
 
 impl Shown {
@@ -66,6 +69,11 @@ impl Shown {
     fn stands(&self, node: &Node, now: SteadyMs) {
         let standing = node.standing(now);
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+    }
+
+    fn notes(&self, notice: &Option<String>) {
+        let mut noticed = self.noticed.lock().unwrap_or_else(PoisonError::into_inner);
+        noticed.clone_from(notice);
     }
 
     fn unsure_ms(&self) -> u64 {
@@ -223,6 +231,13 @@ impl Driver {
     pub fn standing(&self) -> Standing {
         let standing = self.shown.standing.lock();
         standing.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is wrong with the stream or its servers, as far as it was found last.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let noticed = self.shown.noticed.lock();
+        noticed.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Closes the log for good, if the node owns it.

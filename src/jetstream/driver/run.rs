@@ -11,33 +11,26 @@ use std::time::Duration;
 
 use async_nats::{Event as LinkEvent, Message, StatusCode};
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use tideline_base::clock::Clock;
 use tideline_base::faults;
 use tideline_base::ids::Position;
-use tideline_cluster::{
-    Answer, CommitTime, Event, Frame, Host, Node, Place, Reading, SteadyMs, StreamFacts,
-};
+use tideline_cluster::{Answer, CommitTime, Event, Frame, Host, Node, Place, Reading, SteadyMs};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
 
+use super::work::Done;
 use super::{Ask, Options, READS_MAX, Shown};
+use crate::api;
 use crate::beat;
 use crate::follow::{Arrival, Follow};
 use crate::link::{self, Link};
 use crate::names::Names;
 use crate::steady::steady_now;
-use crate::survey::{Demands, Survey, survey};
-use crate::{api, survey as surveys};
+use crate::survey::{Demands, survey};
 
 const TICK: Duration = Duration::from_millis(10);
-/// Stream and servers are surveyed again after so long.
-const SURVEY_MS: u64 = 10_000;
-/// After a survey without a result.
-const SURVEY_AGAIN_MS: u64 = 500;
-/// After a consumer that could not be made.
-const CONSUME_AGAIN: Duration = Duration::from_millis(200);
 
 /// The loop's ends of what a [`super::Driver`] has.
 pub(super) struct Inside {
@@ -45,17 +38,6 @@ pub(super) struct Inside {
     pub(super) wake: Arc<Notify>,
     pub(super) close: Arc<Notify>,
     pub(super) shown: Arc<Shown>,
-}
-
-/// Work that has ended.
-pub(super) enum Done {
-    Looked(Option<Result<StreamFacts, String>>),
-    Surveyed(Survey),
-    Consumes {
-        number: u64,
-        consumer: String,
-        made: Result<(), String>,
-    },
 }
 
 /// A read that waits.
@@ -83,12 +65,18 @@ pub(super) struct Running {
     pub(super) work: FuturesUnordered<BoxFuture<'static, Done>>,
     /// Why the driver ends.
     pub(super) stopped: Option<String>,
-    demands: Arc<Demands>,
+    pub(super) demands: Arc<Demands>,
     reads: VecDeque<Read>,
+    /// The look under way.
+    pub(super) looking: Option<AbortHandle>,
     /// Stream and servers were found good; before, nothing is sent.
-    is_attached: bool,
-    survey_at: Option<SteadyMs>,
-    noticed: Option<String>,
+    pub(super) is_attached: bool,
+    pub(super) survey_at: Option<SteadyMs>,
+    pub(super) noticed: Option<String>,
+    /// Why the servers could not be connected to.
+    pub(super) refused: Option<String>,
+    /// A node that is none of the cluster's was heard, and this was said.
+    has_met_stranger: bool,
 }
 
 /// Goes on until the driver is dropped or the node has stopped.
@@ -126,9 +114,12 @@ pub(super) async fn run(options: Options, place: Place, mut host: Box<dyn Host>,
         stopped: None,
         demands: Arc::new(demands),
         reads: VecDeque::new(),
+        looking: None,
         is_attached: false,
         survey_at: Some(steady_now()),
         noticed: None,
+        refused: None,
+        has_met_stranger: false,
     };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -144,7 +135,10 @@ pub(super) async fn run(options: Options, place: Place, mut host: Box<dyn Host>,
             Some(message) = arrivals.beats.next() => running.heard(&message),
             Some(ask) = asked.recv() => running.asked(ask),
             () = wake.notified() => {}
-            Some(done) = running.work.next() => running.worked(done),
+            Some(done) = running.work.next() => {
+                running.worked(done);
+                shown.notes(&running.noticed);
+            }
         }
         if running.is_attached {
             running.obey().await;
@@ -187,8 +181,12 @@ impl Running {
     }
 
     fn linked(&mut self, event: &LinkEvent) {
+        if let Some(why) = link::refusal(event) {
+            self.refused = Some(why);
+        }
         if *event == LinkEvent::Connected {
             let now = steady_now();
+            self.refused = None;
             // A survey under way may be of the connection before; there is another one soon.
             self.survey_at = Some(now);
             if self.is_attached {
@@ -263,6 +261,16 @@ impl Running {
         let Some(mut beat) = beat::decode(&message.payload) else {
             return;
         };
+        if self.node.is_stranger(&beat) {
+            if !std::mem::replace(&mut self.has_met_stranger, true) {
+                let what = format!(
+                    "node {:?} is not one of [cluster] nodes, and speaks as if it was: what it says does not count",
+                    beat.node
+                );
+                self.host.event(Event::Notice(&what));
+            }
+            return;
+        }
         if faults::is_named("cluster_HeardIgnored") {
             beat.stored = Position::ZERO;
         }
@@ -288,80 +296,6 @@ impl Running {
             // Dropped, which is an answer.
             Ask::Read { .. } => {}
         }
-    }
-
-    fn worked(&mut self, done: Done) {
-        let now = steady_now();
-        match done {
-            Done::Looked(None) => {}
-            Done::Looked(Some(Ok(facts))) => self.node.looked(&facts, now),
-            Done::Looked(Some(Err(refused))) | Done::Surveyed(Survey::Refused(refused)) => {
-                self.stopped = Some(refused);
-            }
-            Done::Surveyed(Survey::Good(notice)) => {
-                self.is_attached = true;
-                self.survey_at.get_or_insert(now.plus(SURVEY_MS));
-                self.notice(notice);
-            }
-            Done::Surveyed(Survey::Unclear(what)) => {
-                self.survey_at.get_or_insert(now.plus(SURVEY_AGAIN_MS));
-                self.notice(Some(what));
-            }
-            Done::Consumes {
-                number,
-                consumer,
-                made,
-            } if number == self.follow.number => match made {
-                Ok(()) => self.follow.made(consumer, now),
-                Err(_) => self.consume(self.node.place().position, now),
-            },
-            // Another one was begun meanwhile; this one goes by itself, as nobody pulls from it.
-            Done::Consumes { .. } => {}
-        }
-    }
-
-    /// Tells a person what is new.
-    fn notice(&mut self, notice: Option<String>) {
-        if self.noticed != notice {
-            if let Some(what) = &notice {
-                self.host.event(Event::Notice(what));
-            }
-            self.noticed = notice;
-        }
-    }
-
-    /// Makes a consumer behind a position.
-    pub(super) fn consume(&mut self, after: Position, now: SteadyMs) {
-        let (number, old) = self.follow.begin(after, now);
-        let consumer = format!("{}-{number}", self.consumers);
-        let link = self.link.clone();
-        self.work.push(Box::pin(async move {
-            if let Some(old) = old {
-                link.drop_consumer(&old).await;
-            }
-            let made = link.consume(&consumer, after).await;
-            if made.is_err() {
-                tokio::time::sleep(CONSUME_AGAIN).await;
-            }
-            Done::Consumes {
-                number,
-                consumer,
-                made,
-            }
-        }));
-    }
-
-    /// Looks at the stream.
-    pub(super) fn look(&mut self, number: u64, positions: Vec<Position>) {
-        let link = self.link.clone();
-        let place = self.node.place();
-        let began = match place.began {
-            Position::ZERO => place.position.next(),
-            began => began,
-        };
-        self.work.push(Box::pin(async move {
-            Done::Looked(surveys::look(&link, number, &positions, began).await)
-        }));
     }
 
     fn answer_reads(&mut self) {

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use crate::{before, genesis};
 const SETTINGS: &str = "TIDELINE_TEST_NODE";
 /// Between two writes.
 const PAUSE_US: u64 = 4_000;
-/// Bytes of a batch.
+/// Bytes of a batch, unless it is told to write others.
 const BATCH_BYTES: usize = 600;
 
 /// What a node's process is told.
@@ -61,6 +61,7 @@ struct Writer {
     count: u64,
     mirror: File,
     loads: Arc<AtomicBool>,
+    batch_bytes: Arc<AtomicUsize>,
     owns: bool,
     wrote_us: u64,
     queue: VecDeque<String>,
@@ -80,7 +81,7 @@ impl Host for Writer {
         }
         let id = self.queue.pop_front()?;
         let mut payload = format!("{id} ").into_bytes();
-        payload.resize(BATCH_BYTES, b'.');
+        payload.resize(self.batch_bytes.load(Ordering::SeqCst), b'.');
         let frame = Frame::seal(draft, time, &payload);
         self.in_flight = Some((draft.position, frame.sealed.hash, id));
         Some(frame.bytes)
@@ -179,12 +180,14 @@ fn a_node() {
     say(&format!("begins {}", place.position));
     let boot = now_us();
     let loads = Arc::new(AtomicBool::new(false));
+    let batch_bytes = Arc::new(AtomicUsize::new(BATCH_BYTES));
     let reads = Arc::new(AtomicBool::new(false));
     let writer = Writer {
         prefix: format!("{}-{boot}", settings.name),
         count: 0,
         mirror: mirror.expect("a mirror"),
         loads: loads.clone(),
+        batch_bytes: batch_bytes.clone(),
         owns: false,
         wrote_us: 0,
         queue: VecDeque::new(),
@@ -211,6 +214,7 @@ fn a_node() {
             is_drained: false,
             grace_ms: 0,
             claims_again: false,
+            claims_new: false,
             owner_silence_ms: 800,
             attest_frames: 64,
             attest_ms: 1_000,
@@ -237,6 +241,9 @@ fn a_node() {
         let line = line.expect("text");
         match line.split_once(' ').unwrap_or((&line, "")) {
             ("load", is_on) => loads.store(is_on == "on", Ordering::SeqCst),
+            ("batches", bytes) => {
+                batch_bytes.store(bytes.parse().expect("a number"), Ordering::SeqCst);
+            }
             ("reads", is_on) => reads.store(is_on == "on", Ordering::SeqCst),
             ("take-over", _) => driver.take_over(),
             ("resign", to) => driver.resign(Some(to.to_owned())),

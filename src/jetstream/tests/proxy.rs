@@ -32,6 +32,8 @@ struct State {
     mode: AtomicU8,
     /// Connections of an earlier age are cut.
     age: AtomicU64,
+    /// What the servers say comes at so many bytes a second; 0 = as it can.
+    rate: AtomicU64,
     sockets: Mutex<Vec<TcpStream>>,
 }
 
@@ -54,6 +56,7 @@ impl Proxy {
         let state = Arc::new(State {
             mode: AtomicU8::new(0),
             age: AtomicU64::new(0),
+            rate: AtomicU64::new(0),
             sockets: Mutex::new(Vec::new()),
         });
         let (to, inside) = (to.to_owned(), state.clone());
@@ -112,6 +115,11 @@ impl Proxy {
         self.state.mode.store(number, Ordering::SeqCst);
     }
 
+    /// From now on the link to the node is slow.
+    pub(crate) fn slow(&self, bytes_per_s: u64) {
+        self.state.rate.store(bytes_per_s, Ordering::SeqCst);
+    }
+
     /// For a time.
     pub(crate) fn for_ms(&self, mode: Mode, ms: u64) {
         self.set(mode);
@@ -126,6 +134,10 @@ fn pass(state: &State, age: u64, from_node: bool, mut from: TcpStream, mut to: T
         let is_old = state.age.load(Ordering::SeqCst) != age;
         if count == 0 || is_old {
             break;
+        }
+        let rate = state.rate.load(Ordering::SeqCst);
+        if !from_node && rate > 0 {
+            std::thread::sleep(Duration::from_secs_f64(count as f64 / rate as f64));
         }
         if !state.loses(from_node) && to.write_all(&buffer[..count]).is_err() {
             break;

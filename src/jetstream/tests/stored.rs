@@ -95,6 +95,7 @@ impl Stored {
                 is_drained: false,
                 grace_ms: 0,
                 claims_again: false,
+                claims_new: false,
                 owner_silence_ms: 800,
                 attest_frames: 64,
                 attest_ms: 500,

@@ -1,6 +1,6 @@
 //! How a node comes to own the log, and lets go of it.
 //!
-//! Owns: the first owner of a new log, hand-overs, the look at whether the owner's process is there. Promises: who
+//! Owns: hand-overs, the look at whether the owner's process is there. Promises: who
 //! can't serve or is about to end gives the log to one that can own it at once; a connection is tried only to an owner
 //! that is silent. Must not: decide who owns: what drives the log does.
 
@@ -15,27 +15,18 @@ use tokio::time::{sleep, timeout};
 use super::Membership;
 use crate::commands::address::Address;
 use crate::config::TakeOver;
-use crate::gateway::Cluster as _;
 use crate::partition::Role;
 
 impl Membership {
-    /// Waits until the node owns the log. The first of all nodes claims unasked a log that nobody has ever owned: there
-    /// is no key yet by which a person could ask for it.
+    /// Waits until the node owns the log.
     pub(in super::super) async fn owns(&self) {
         let mut role = self.role.clone();
-        let mut is_first = self.key.nodes.keys().next() == Some(&self.key.node);
         loop {
-            let is_new = match &*role.borrow_and_update() {
-                Role::Owns { .. } => return,
-                Role::Follows { owner: None, term } => Some(*term) == self.first_term,
-                Role::Follows { .. } | Role::Ended | Role::Stopped(_) => false,
-            };
-            // Noted for the status, too.
-            let has_all = self.has_all();
-            if is_first && is_new && has_all {
-                is_first = false;
-                self.take_over();
+            if matches!(*role.borrow_and_update(), Role::Owns { .. }) {
+                return;
             }
+            // Noted for the status.
+            let _ = self.has_all();
             match timeout(LOOK_EVERY, role.changed()).await {
                 // The partition has ended.
                 Ok(Err(_)) => std::future::pending().await,

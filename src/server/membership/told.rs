@@ -74,7 +74,10 @@ impl Cluster for Membership {
         let (role, owner, term, reason) = match role {
             Role::Owns { term } => (NodeRole::Owner, me(), term, None),
             Role::Follows { owner, term } if has_joined => (NodeRole::Follower, owner, term, None),
-            Role::Follows { owner, term } => (NodeRole::Joining, owner, term, None),
+            Role::Follows { owner, term } => {
+                let why = self.driver().and_then(|driver| driver.notice());
+                (NodeRole::Joining, owner, term, why)
+            }
             Role::Ended => {
                 let name = &self.key.name;
                 let why = format!(

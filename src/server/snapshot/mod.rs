@@ -12,6 +12,7 @@ mod give;
 
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
@@ -120,26 +121,34 @@ fn genesis_of(frame: &Frame) -> Option<Genesis> {
     }
 }
 
+/// Why the last node that was asked gave none, or what was wrong with what it gave.
+pub(super) type Refused = Arc<Mutex<Option<String>>>;
+
 /// Takes one. Asks until a node gives one.
 pub(super) async fn take(
     key: &ClusterKey,
     data: &Path,
     clock: &Clock,
-    wanted: &Wanted,
+    (wanted, refused): (&Wanted, &Refused),
 ) -> Result<(), StartError> {
     let secret = key.secret().map_err(|error| StartError::Setting(error.0))?;
     let ca_file = key.nodes_ca_file.as_deref();
     let mut told = String::new();
+    let mut pause = AGAIN;
     loop {
         for of_follower in [true, false] {
             for (node, url) in key.nodes.iter().filter(|(node, _)| **node != key.node) {
                 let shown = secret.shown(&key.node, clock.now_ms());
                 let path = if of_follower { FOLLOWERS } else { ANY };
                 let given = ask(url, path, &shown, ca_file).await;
-                let taken = match given {
-                    Ok(body) => received(key, data, wanted, body).await,
-                    Err(why) => Err(why),
+                let (taken, is_copy) = match given {
+                    Ok(body) => (received(key, data, wanted, body).await, true),
+                    Err(why) => (Err(why), false),
                 };
+                if let Err(why) = &taken {
+                    let why = format!("{node}: {why}");
+                    *refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                }
                 match taken {
                     Ok(position) => {
                         tracing::info!(node, position, "took a snapshot, and goes on with the log");
@@ -154,6 +163,11 @@ pub(super) async fn take(
                         told = why;
                     }
                     Err(_) => {}
+                }
+                if is_copy {
+                    // Each is a whole copy at the giver, and what was in its way here may last.
+                    tokio::time::sleep(pause).await;
+                    pause = AGAIN_MAX.min(2 * pause);
                 }
             }
         }
@@ -289,6 +303,8 @@ const PIECES_MAX: usize = 4;
 const LIST_BYTES_MAX: u32 = 64 << 20;
 const TEXT_BYTES_MAX: usize = 64 << 10;
 const AGAIN: Duration = Duration::from_secs(1);
+/// The longest pause behind snapshots that came and could not be taken.
+const AGAIN_MAX: Duration = Duration::from_secs(64);
 /// A connection to NATS is waited for so long by a node that has nothing yet …
 const NEW_WAIT: Duration = Duration::from_secs(10);
 /// … and by one that can also find out later.

@@ -9,7 +9,8 @@ use tideline_base::ids::Position;
 
 use super::super::stream::Publish;
 use super::super::{genesis, seal};
-use super::{BACK, Event, Happening, Kind, MS, NAMES, Process, World};
+use super::{BACK, Event, Happening, Kind, Look, MS, NAMES, Process, World};
+use crate::attach::LOOK_PATIENCE_MS;
 use crate::frame::{Content, Draft, Sealed};
 use crate::halt::Halt;
 use crate::node::{Command, Node, Options, Reading};
@@ -45,6 +46,7 @@ impl World {
             is_drained: false,
             grace_ms: at.boot.saturating_sub(1).min(1) * 2_000,
             claims_again: false,
+            claims_new: false,
             owner_silence_ms,
             attest_frames: 64,
             attest_ms: 2_000,
@@ -83,6 +85,11 @@ impl World {
         if at.stopped_until > self.now {
             let wait = at.stopped_until - self.now;
             return self.after(wait, Happening::To(host, boot, event));
+        }
+        if let Event::Looked(facts) = &event
+            && at.looks == (boot, facts.number)
+        {
+            at.looks = (boot, 0);
         }
         let (now, wall_ms) = (self.steady(host), self.wall_ms(host));
         let Some(process) = &mut self.hosts[host].process else {
@@ -172,7 +179,18 @@ impl World {
                 let consumer = process.consumer;
                 self.after(latency, Happening::Pump(host, consumer));
             }
-            Command::Look { number, positions } => self.look(host, number, &positions, latency),
+            Command::Look { number, positions } => {
+                let boot = self.hosts[host].boot;
+                self.hosts[host].looks = (boot, number);
+                let until = self.now + LOOK_PATIENCE_MS * MS;
+                self.look(Look {
+                    host,
+                    boot,
+                    number,
+                    positions,
+                    until,
+                });
+            }
             Command::Take { frame, is_void } => self.taken(host, &frame, is_void),
             Command::Own => {}
             Command::Acknowledge(upto) => self.acknowledge(host, upto),
@@ -325,7 +343,7 @@ impl World {
         if process.in_flight.is_some() || process.queue.is_empty() {
             return;
         }
-        let Some(draft) = process.node.draft(Content::Batch) else {
+        let Some(draft) = process.node.draft(Content::Batch, now) else {
             return;
         };
         let Some(write) = process.queue.pop_front() else {

@@ -92,6 +92,7 @@ enum Happening {
     /// For a host's process, of this boot.
     To(usize, u64, Event),
     Arrive(Publish),
+    Look(Look),
     Commit(u64),
     Pump(usize, u64),
     Start(usize),
@@ -104,6 +105,16 @@ enum Happening {
     Lose(Loss),
     Calm,
     End,
+}
+
+/// A look under way.
+#[derive(Clone, Debug)]
+struct Look {
+    host: usize,
+    boot: u64,
+    number: u64,
+    positions: Vec<Position>,
+    until: u64,
 }
 
 struct Process {
@@ -141,6 +152,8 @@ struct Host {
     is_mute: bool,
     disk: Place,
     lease_ms: u32,
+    /// Boot and number of the look that is under way.
+    looks: (u64, u64),
 }
 
 /// See the file's opening.
@@ -215,6 +228,7 @@ impl World {
             is_mute: false,
             disk: before.clone(),
             lease_ms: leases[at],
+            looks: (0, 0),
         });
         let hosts = hosts.collect();
         let proof = match random.percent(75) || is_tense {
@@ -361,6 +375,7 @@ impl World {
         match happening {
             Happening::To(host, boot, event) => self.deliver(host, boot, event),
             Happening::Arrive(publish) => self.arrive(publish),
+            Happening::Look(look) => self.look(look),
             Happening::Commit(reign) => self.commit(reign),
             Happening::Pump(host, consumer) => self.pump(host, consumer),
             Happening::Start(host) => self.start(host),

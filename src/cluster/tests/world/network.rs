@@ -6,11 +6,14 @@
 use tideline_base::ids::Position;
 
 use super::super::stream::Publish;
-use super::{Event, HOSTS, Happening, MS, World};
+use super::{Event, HOSTS, Happening, Look, MS, World};
 use crate::attach::StreamFacts;
 use crate::frame::Content;
 use crate::settle::Answer;
 use crate::watch::Beat;
+
+/// Between two askings of a look, µs.
+const ASK_AGAIN: u64 = 450 * MS;
 
 impl World {
     pub(super) fn latency(&mut self) -> u64 {
@@ -118,7 +121,22 @@ impl World {
         }
     }
 
-    pub(super) fn look(&mut self, host: usize, number: u64, positions: &[Position], latency: u64) {
+    /// It is asked again until an answer has come, for as long as this look is wanted.
+    pub(super) fn look(&mut self, look: Look) {
+        let latency = self.latency();
+        let Look {
+            host,
+            boot,
+            number,
+            positions,
+            until,
+        } = &look;
+        let (host, number) = (*host, *number);
+        let is_old = self.now > *until || self.hosts[host].looks != (*boot, number);
+        if is_old {
+            return;
+        }
+        self.after(ASK_AGAIN, Happening::Look(look.clone()));
         if self.hosts[host].is_cut || self.now < self.stream.leaderless_until {
             return;
         }

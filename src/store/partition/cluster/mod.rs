@@ -78,8 +78,6 @@ pub struct Seat {
     pub genesis: Genesis,
     /// Where the mirror ends.
     pub place: Place,
-    /// The term of the log's first frame: while it lasts nobody has owned the log.
-    pub first_term: u64,
     /// What the driver tells what happens.
     pub host: MemberHost,
 }
@@ -127,7 +125,6 @@ impl Partitions {
         let place = seating.line.take_place().unwrap_or(place);
         let seat = Seat {
             genesis: genesis_of(&first)?,
-            first_term: first.sealed.term,
             place,
             host: MemberHost::new(Arc::clone(&seating.line)),
         };

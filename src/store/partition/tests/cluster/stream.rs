@@ -180,6 +180,7 @@ impl Drive {
             is_drained: false,
             grace_ms: 0,
             claims_again: false,
+            claims_new: false,
             owner_silence_ms: 800,
             attest_frames: 16,
             attest_ms: 50,
@@ -345,7 +346,7 @@ impl Driven {
     }
 
     fn feed(&mut self) {
-        let Some(draft) = self.node.draft(Content::Batch) else {
+        let Some(draft) = self.node.draft(Content::Batch, now()) else {
             return;
         };
         let time = self.time.next(Clock::system().now_ms());
