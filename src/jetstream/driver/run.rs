@@ -16,7 +16,9 @@ use futures_util::stream::FuturesUnordered;
 use tideline_base::clock::Clock;
 use tideline_base::faults;
 use tideline_base::ids::Position;
-use tideline_cluster::{Answer, CommitTime, Event, Frame, Host, Node, Place, Reading, SteadyMs};
+use tideline_cluster::{
+    Answer, CommitTime, Event, Frame, Host, Node, Place, Reading, SteadyMs, StreamFacts,
+};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
 
