@@ -372,6 +372,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::frame::Claim;
+    use crate::plant::plant;
 
     fn place() -> Place {
         let mut place = Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 1);
@@ -446,6 +447,10 @@ mod tests {
         bed.0.heard(&unable, &place(), SteadyMs(1_000), 0);
         assert_eq!(bed.due(&["c", "d"]), Some(1_800));
         assert_eq!(Bed::of("b").due(&[]), None, "it is cut off");
+        assert_eq!(Bed::of("b").due(&["c"]), None, "it is not heard");
+        plant(Some(Plant::DeafGuess));
+        assert!(Bed::of("b").due(&["c"]).is_some(), "the control");
+        plant(None);
         assert_eq!(Bed::of("b").due(&["b"]), None, "perhaps with its server");
         let mut bed = Bed::of("b");
         let answered = (1_100..9_000).step_by(100).find(|at| {

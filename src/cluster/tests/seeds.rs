@@ -21,6 +21,7 @@ fn one_world() {
         "tense" => Kind::Tense,
         "trims" => Kind::Trims,
         "well" => Kind::Well,
+        "quiet" => Kind::Quiet,
         loss => {
             let named = LOSSES.iter().find(|(of, _)| format!("{of:?}") == loss);
             named.map_or(Kind::Usual, |(loss, _)| Kind::Loses(*loss))
@@ -126,4 +127,5 @@ fn a_lost_owner_is_followed_in_time_and_by_one() {
 fn nobody_follows_an_owner_that_is_well() {
     let [_, acks, claims, ..] = hold(Kind::Well, count(60));
     assert!(acks > 100 * claims, "{acks} acks, {claims} claims");
+    hold(Kind::Quiet, count(30));
 }

@@ -16,11 +16,12 @@ use futures_util::stream::FuturesUnordered;
 use tideline_base::clock::Clock;
 use tideline_base::faults;
 use tideline_base::ids::Position;
-use tideline_cluster::{Answer, CommitTime, Event, Frame, Host, Node, Place, Reading, SteadyMs};
+use tideline_cluster::{
+    Answer, CommitTime, Event, Frame, Host, Node, Place, Reading, SteadyMs, StreamFacts,
+};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
 
-use super::work::Done;
 use super::{Ask, Options, READS_MAX, Shown};
 use crate::api;
 use crate::beat;
@@ -28,7 +29,7 @@ use crate::follow::{Arrival, Follow};
 use crate::link::{self, Link};
 use crate::names::Names;
 use crate::steady::steady_now;
-use crate::survey::{Demands, survey};
+use crate::survey::{Demands, Survey, survey};
 
 const TICK: Duration = Duration::from_millis(10);
 
@@ -38,6 +39,17 @@ pub(super) struct Inside {
     pub(super) wake: Arc<Notify>,
     pub(super) close: Arc<Notify>,
     pub(super) shown: Arc<Shown>,
+}
+
+/// Work that has ended.
+pub(super) enum Done {
+    Looked(Option<Result<StreamFacts, String>>),
+    Surveyed(Survey),
+    Consumes {
+        number: u64,
+        consumer: String,
+        made: Result<(), String>,
+    },
 }
 
 /// A read that waits.

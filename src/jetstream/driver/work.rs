@@ -1,16 +1,16 @@
 //! What the driver does beside its loop: looks, surveys, and the making of consumers.
 //!
-//! Owns: this work, and what becomes of its outcome. Promises: one look is under way; what a person is told is told once.
+//! Owns: this work, and what becomes of its outcome. Promises: one look is under way; a person is told each thing once.
 //! Must not: wait in the loop for any of it.
 
 use std::time::Duration;
 
 use futures_util::future::abortable;
 use tideline_base::ids::Position;
-use tideline_cluster::{Event, SteadyMs, StreamFacts};
+use tideline_cluster::{Event, SteadyMs};
 use tokio::time::timeout;
 
-use super::run::Running;
+use super::run::{Done, Running};
 use crate::steady::steady_now;
 use crate::survey::{LOOK_PATIENCE, Survey, look};
 
@@ -20,17 +20,6 @@ const SURVEY_MS: u64 = 10_000;
 const SURVEY_AGAIN_MS: u64 = 500;
 /// After a consumer that could not be made.
 const CONSUME_AGAIN: Duration = Duration::from_millis(200);
-
-/// Work that has ended.
-pub(super) enum Done {
-    Looked(Option<Result<StreamFacts, String>>),
-    Surveyed(Survey),
-    Consumes {
-        number: u64,
-        consumer: String,
-        made: Result<(), String>,
-    },
-}
 
 impl Running {
     pub(super) fn worked(&mut self, done: Done) {

@@ -49,7 +49,7 @@ impl World {
         if self.kind == Kind::Tense {
             return self.tense_fault(victim);
         }
-        if self.kind == Kind::Well {
+        if self.is_owner_well() {
             return self.harmless_fault(lasts);
         }
         match self.random.below(12) {

@@ -313,6 +313,8 @@ impl World {
         let floor = self.checker.acknowledged();
         let now = self.steady(host);
         let (writes, reads) = (self.random.percent(40), self.random.percent(70));
+        let writes = writes && (self.kind != Kind::Quiet || self.is_calm);
+        let reads = reads && (self.kind != Kind::Quiet || self.is_calm);
         let is_enough = self.late_acked;
         let Some(process) = &mut self.hosts[host].process else {
             return;

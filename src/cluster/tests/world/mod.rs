@@ -49,6 +49,8 @@ pub(crate) enum Kind {
     Loses(Loss),
     /// The owner is well. Standbys are not always, and the stream changes its leader.
     Well,
+    /// The same; nobody writes, so that beats alone are a word of the owner, and none of them is lost.
+    Quiet,
 }
 
 /// How an owner is lost.
@@ -272,14 +274,14 @@ impl World {
         self.after(200 * MS, Happening::Person);
         match self.kind {
             Kind::Loses(_) => {}
-            Kind::Well => self.after(3 * FAULTS_UNTIL, Happening::Calm),
+            Kind::Well | Kind::Quiet => self.after(3 * FAULTS_UNTIL, Happening::Calm),
             _ => self.after(FAULTS_UNTIL, Happening::Calm),
         }
         if self.kind == Kind::Disaster {
             let at = 2_000 * MS + self.random.below(3_000) * MS;
             self.after(at, Happening::Disaster);
         }
-        if matches!(self.kind, Kind::Loses(_) | Kind::Well) {
+        if matches!(self.kind, Kind::Loses(_) | Kind::Well | Kind::Quiet) {
             self.is_automatic = true;
             (self.lost, self.silence_ms, self.proof) = (0, 800, ReadProof::Lease);
             self.hosts.iter_mut().for_each(|host| host.lease_ms = 500);
@@ -301,12 +303,16 @@ impl World {
                 self.checker.fail(time, &what);
             }
         }
-        if self.kind == Kind::Well && self.checker.claims > 1 {
+        if self.is_owner_well() && self.checker.claims > 1 {
             self.checker
                 .fail(self.now, "an owner that was well was followed");
         }
         self.checker.end(self.now, &self.stream);
         self.checker.wrong.take()
+    }
+
+    fn is_owner_well(&self) -> bool {
+        matches!(self.kind, Kind::Well | Kind::Quiet)
     }
 
     fn state(&self) -> String {

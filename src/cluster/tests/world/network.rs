@@ -6,7 +6,7 @@
 use tideline_base::ids::Position;
 
 use super::super::stream::Publish;
-use super::{Event, HOSTS, Happening, Look, MS, World};
+use super::{Event, HOSTS, Happening, Kind, Look, MS, World};
 use crate::attach::StreamFacts;
 use crate::frame::Content;
 use crate::settle::Answer;
@@ -178,7 +178,8 @@ impl World {
                 true => by_stream || self.hosts[host].is_apart,
                 false => by_stream || self.links[host][other],
             };
-            if is_heard && !self.random.percent(5) {
+            let is_lost = self.random.percent(5) && self.kind != Kind::Quiet;
+            if is_heard && !is_lost {
                 let latency = self.latency();
                 self.to(other, latency, Event::Heard(beat.clone()));
             }
