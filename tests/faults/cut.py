@@ -1,7 +1,7 @@
 """Ways between processes of one machine that can be cut, one way or both, slowed, and lose messages of NATS.
 
-Owns: a thread, and the sockets of all connections that pass. Promises: what is held back comes later, in order, as TCP has it; what is lost is
-whole messages of NATS' protocol. Must not: hold anything back for a process that is gone.
+Owns: a thread, and the sockets of all connections that pass. Promises: what is held back comes later, in order, as TCP has
+it; what is lost is whole messages of NATS' protocol. Must not: hold anything back for a process that is gone.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class Way:
 
 
 class Ways(threading.Thread):
-    """All of them. `of` and `to` are names of machines: a way has those of the process that calls, and of the one that is called."""
+    """All of them. `of` and `to` are names of machines: of the process that calls, and of the one that is called."""
 
     def __init__(self, seed):
         super().__init__(daemon=True)
