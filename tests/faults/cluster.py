@@ -532,7 +532,7 @@ def deaf_pair(siege, dice):
 
 
 def slow(siege, dice):
-    siege.ways.set([(of, to) for of in MACHINES for to in MACHINES if of != to], delay=dice.choice([0.005, 0.05, 0.2]))
+    siege.ways.set([(of, to) for of in MACHINES for to in MACHINES if of != to], delay=dice.choice([0.005, 0.02, 0.05]))
     siege.go_on(5)
     siege.stay(3)
     siege.ways.heal()

@@ -68,17 +68,34 @@ class Ways(threading.Thread):
         return self.ways.setdefault((of, to), Way())
 
     async def pump(self, reader, writer, way, is_nats):
+        # Each piece is late by itself: those behind it do not wait for it and for their own delay, too.
+        pieces = asyncio.Queue(1_000)
+        writing = asyncio.ensure_future(self.deliver(pieces, writer, way))
         try:
             while data := await (self.message(reader, way) if is_nats else reader.read(1 << 16)):
-                if way.delay:
-                    await asyncio.sleep(way.delay)
-                await way.is_open.wait()
-                writer.write(data)
-                await writer.drain()
-            # That a connection has ended is not seen through a cut, either.
-            await way.is_open.wait()
+                await pieces.put((self.loop.time() + way.delay, data))
         except (OSError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:
+            writing.cancel()
+            raise
+        await pieces.put((0, None))
+        await writing
+        # That a connection has ended is not seen through a cut, either.
+        await way.is_open.wait()
+
+    async def deliver(self, pieces, writer, way):
+        try:
+            while (piece := await pieces.get())[1] is not None:
+                await asyncio.sleep(max(0, piece[0] - self.loop.time()))
+                await way.is_open.wait()
+                writer.write(piece[1])
+                await writer.drain()
+        except OSError:
+            # Nobody reads there any more: what comes is dropped, until the reader ends.
+            writer.close()
+            while (await pieces.get())[1] is not None:
+                pass
 
     async def message(self, reader, way):
         """The next line of NATS' protocol with what belongs to it; messages are lost as the way says."""
