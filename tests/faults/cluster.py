@@ -162,19 +162,20 @@ class Siege:
         environment = {"TIDELINE_RESERVE_BYTES": str(4 << 20), "TIDELINE_FAULT": control or ""}
         self.cluster = Cluster(self.work, "memtable_age_ms = 20000\n", environment, is_made=False, take_over="by itself")
         self.nodes = self.cluster.nodes
+
+    def begin(self):
+        # They run by now, with settings and on disks that are not ours.
         for name in MACHINES:
             self.kill_nats(name)
             shutil.rmtree(self.work / f"store-{name}", ignore_errors=True)
-        if control == "sync_interval":
+        if self.options.control == "sync_interval":
             self.rewrite(lambda text: text.replace("sync_interval: always", 'sync_interval: "2m"'))
             for node in self.nodes:
                 node.config = re.sub(r"(?m)^nats_monitors = .*$", "nats_monitors = []\nnats_sync_unverified = true", node.config)
-        kind = fault.split("-")[0]
+        kind = self.fault.split("-")[0]
         {"power": self.mount_machines, "full": self.mount_small}.get(kind, lambda: None)()
         if kind in ("cut", "deaf", "slow", "lost"):
             self.put_ways()
-
-    def begin(self):
         for node in self.nodes:
             node.write_config()
         for name in MACHINES:
@@ -323,8 +324,9 @@ class Siege:
             owner = self.an_owner()
             found, _ = messages(owner, timeline)
             wrong = faults(found, self.writers) + looker.wrong
-            places = [[int(name.split("-")[1]) for name, _ in found if name.startswith(writer.prefix + "-")] for writer in self.writers]
-            wrong += ["out of order"] * sum(place != sorted(place) for place in places)
+            for writer in self.writers:
+                numbers = [int(name.split("-")[1]) for name, _ in found if name.startswith(writer.prefix + "-")]
+                wrong += ["out of order"] * (numbers != sorted(numbers))
             for subscriber in subscribers:
                 comes("all to a subscriber", lambda: len(subscriber.got) >= len(found) or subscriber.wrong)
                 wrong += subscriber.wrong or ["a subscriber has something else"] * (subscriber.got != found)
@@ -530,7 +532,7 @@ def deaf_pair(siege, dice):
 
 
 def slow(siege, dice):
-    siege.ways.set([(of, to) for of in MACHINES for to in MACHINES if of != to], delay=dice.choice([0.005, 0.05, 0.2]))
+    siege.ways.set([(of, to) for of in MACHINES for to in MACHINES if of != to], delay=dice.choice([0.005, 0.02, 0.05]))
     siege.go_on(5)
     siege.stay(3)
     siege.ways.heal()
@@ -679,7 +681,8 @@ def chat(siege, options):
     load = os.path.join(os.path.dirname(siege.cluster.binary), "tideline-load")
     url = ",".join(node.url for node in siege.nodes)
     until = time.monotonic() + 60 * options.rounds
-    small = "--rate 20 --connections 6 --timelines 100 --subscribers 12 --pollers 3 --poll-rate 5 --readers 3 --page-rate 5 --idle 0"
+    small = "--rate 20 --connections 6 --timelines 100 --subscribers 12 --pollers 3 --poll-rate 5"
+    small += " --readers 3 --page-rate 5 --idle 0"
     mixed = [load, "mixed", "--url", url, "--quiet", "--seconds", str(60 * options.rounds), *small.split()]
     ran = collections.Counter()
     said = []
@@ -688,7 +691,8 @@ def chat(siege, options):
         done = subprocess.run([*map(str, words)], capture_output=True, text=True)
         ran[words[1]] += 1
         # 6: a machine that was too busy for the figures.
-        (said if done.returncode not in (0, 6) else siege.told).append(f"{words[1]}, exit code {done.returncode}: {done.stdout}{done.stderr}")
+        to = said if done.returncode not in (0, 6) else siege.told
+        to.append(f"{words[1]}, exit code {done.returncode}: {done.stdout}{done.stderr}")
 
     def replay():
         while time.monotonic() < until and not said:
@@ -731,7 +735,8 @@ def besiege(options, fault):
         except Wrong as wrong:
             said = f"round {number}: {wrong}"
             if options.keep:
-                shutil.copytree(work, f"{options.keep}/{fault}-{number}", symlinks=True, ignore=shutil.ignore_patterns("*.image", "*.copy"), dirs_exist_ok=True)
+                images = shutil.ignore_patterns("*.image", "*.copy")
+                shutil.copytree(work, f"{options.keep}/{fault}-{number}", symlinks=True, ignore=images, dirs_exist_ok=True)
         finally:
             siege.close()
     pauses = sorted(siege.pauses)

@@ -1,7 +1,7 @@
 """Ways between processes of one machine that can be cut, one way or both, slowed, and lose messages of NATS.
 
-Owns: a thread, and the sockets of all connections that pass. Promises: what is held back comes later, in order, as TCP has it; what is lost is
-whole messages of NATS' protocol. Must not: hold anything back for a process that is gone.
+Owns: a thread, and the sockets of all connections that pass. Promises: what is held back comes later, in order, as TCP has
+it; what is lost is whole messages of NATS' protocol. Must not: hold anything back for a process that is gone.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class Way:
 
 
 class Ways(threading.Thread):
-    """All of them. `of` and `to` are names of machines: a way has those of the process that calls, and of the one that is called."""
+    """All of them. `of` and `to` are names of machines: of the process that calls, and of the one that is called."""
 
     def __init__(self, seed):
         super().__init__(daemon=True)
@@ -68,17 +68,34 @@ class Ways(threading.Thread):
         return self.ways.setdefault((of, to), Way())
 
     async def pump(self, reader, writer, way, is_nats):
+        # Each piece is late by itself: those behind it do not wait for it and for their own delay, too.
+        pieces = asyncio.Queue(1_000)
+        writing = asyncio.ensure_future(self.deliver(pieces, writer, way))
         try:
             while data := await (self.message(reader, way) if is_nats else reader.read(1 << 16)):
-                if way.delay:
-                    await asyncio.sleep(way.delay)
-                await way.is_open.wait()
-                writer.write(data)
-                await writer.drain()
-            # That a connection has ended is not seen through a cut, either.
-            await way.is_open.wait()
+                await pieces.put((self.loop.time() + way.delay, data))
         except (OSError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:
+            writing.cancel()
+            raise
+        await pieces.put((0, None))
+        await writing
+        # That a connection has ended is not seen through a cut, either.
+        await way.is_open.wait()
+
+    async def deliver(self, pieces, writer, way):
+        try:
+            while (piece := await pieces.get())[1] is not None:
+                await asyncio.sleep(max(0, piece[0] - self.loop.time()))
+                await way.is_open.wait()
+                writer.write(piece[1])
+                await writer.drain()
+        except OSError:
+            # Nobody reads there any more: what comes is dropped, until the reader ends.
+            writer.close()
+            while (await pieces.get())[1] is not None:
+                pass
 
     async def message(self, reader, way):
         """The next line of NATS' protocol with what belongs to it; messages are lost as the way says."""

@@ -1,5 +1,5 @@
-"""A cluster whose machines do not hear each other, or lose messages of NATS: the short form of tests/faults/cluster.py, of what no
-other test does to real servers.
+"""A cluster whose machines do not hear each other, or lose messages of NATS: the short form of tests/faults/cluster.py, of
+what no other test does to real servers.
 
 docs/CLUSTER.md: what was acknowledged is there once and in order, at all nodes alike, and nobody is told anything old.
 """

@@ -322,7 +322,7 @@ impl People {
     }
 
     /// Marks a membership of which its timeline does not know any more, so that all of the user's devices hear of it.
-    /// Nobody waits for the write: if it fails, as on a full disk, the next call that meets the membership does it again.
+    /// Nobody waits for the write: if it fails, as on a full disk, the next call that meets the membership repeats it.
     fn mark_ended(&self, user: &str, timeline: &str, membership: Membership) {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
         let marked = self.submit(Purpose::Adds, home, SMALL_BYTES, move |txn, home| {
