@@ -106,7 +106,9 @@ impl DeadLetters {
         write: impl FnOnce(&mut Txn<'_>) -> Result<R, ReadError> + Send + 'static,
     ) -> Result<R, FollowError> {
         let write = move |txn: &mut Txn<'_>| write(txn).map_err(FollowError::from);
-        let done = self.partitions.submit(purpose, self.place(), ROW_BYTES, write);
+        let done = self
+            .partitions
+            .submit(purpose, self.place(), ROW_BYTES, write);
         done.await
             .map_err(|error: SubmitError<FollowError>| error.into())
     }
