@@ -85,7 +85,7 @@ ALL = {
     "D8": Test(
         "bits, pages and lengths of an image, 1,000 copies",
         [python("damage_pages.py", 1_000, 1)],
-        [("rows_unchecked", python("damage_pages.py", 80, 7), {"TIDELINE_FAULT": "rows_unchecked"}, 1)],
+        [("rows_unchecked", python("damage_pages.py", 300, 7), {"TIDELINE_FAULT": "rows_unchecked"}, 1)],
     ),
     "D9": Test(
         "backups of a server at work that is killed, in a folder and in a bucket that fails",
