@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderName, HeaderValue, UPGRADE};
 use hyper::{Request, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::super::Shared;
@@ -80,10 +81,16 @@ pub(super) async fn is_anothers(shared: &Shared) -> bool {
 /// Resolves when idle connections are to close. Where another node goes on, a request must not cross with the close:
 /// clients, and nodes that pass on, learn of a hand-over a moment later.
 pub(in super::super) async fn may_close(shared: &Shared) {
-    shared.draining.cancelled().await;
-    if shared.options.nodes.is_some() {
-        sleep(CROSSING_TIME).await;
+    match shared.options.nodes.is_some() {
+        true => crossed(&shared.draining).await,
+        false => shared.draining.cancelled().await,
     }
+}
+
+/// Resolves when no request crosses any more with the end of this node's role.
+pub(super) async fn crossed(ended: &CancellationToken) {
+    ended.cancelled().await;
+    sleep(CROSSING_TIME).await;
 }
 
 /// Whose connection it is. `None` = a node has not said so in time.

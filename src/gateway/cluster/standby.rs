@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
+use hyper::header::CONNECTION;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -33,7 +34,7 @@ use super::super::entrance::seats::{Seat, Seats};
 use super::super::entrance::socket::{Shaken, Socket};
 use super::super::http::cors;
 use super::super::http::origin::Allowed;
-use super::super::http::respond::{Answer, say};
+use super::super::http::respond::{Answer, say, set};
 use super::super::http::timeouts::{Impatient, Owed, farewell, head_time_max};
 use super::super::http::{HEAD_BYTES_MAX, HEADERS_MAX, ONLY_PROXIES};
 use super::super::{Options, Pages, tablestore};
@@ -42,6 +43,7 @@ use super::hail::Hail;
 use super::own::{AccessNow, Own, is_own};
 use super::pass::body::{Cut, Said};
 use super::pass::{Passer, Passing};
+use super::passed::crossed;
 use tideline_base::bounds::{Holder, Resource};
 
 /// See the file's opening.
@@ -265,13 +267,20 @@ async fn serve_http(
     let io = Impatient::new(socket, time_max);
     let answers = io.answers();
     let service = {
-        let visit = Arc::clone(visit);
+        let (visit, stop) = (Arc::clone(visit), stop.clone());
         service_fn(
             move |request: Request<Incoming>| -> BoxFuture<'static, Result<Response<Said>, Cut>> {
                 let (inside, visit) = (Arc::clone(&inside), Arc::clone(&visit));
+                let stop = stop.clone();
                 // Set before the answer is polled, because hyper reads the socket before it polls it.
                 let owed = Owed::new(&answers);
-                Box::pin(async move { Ok(answer(request, owed, visit, inside).await) })
+                Box::pin(async move {
+                    let mut answer = answer(request, owed, visit, inside).await;
+                    if stop.is_cancelled() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                        set(&mut answer, CONNECTION, "close");
+                    }
+                    Ok(answer)
+                })
             },
         )
     };
@@ -284,7 +293,7 @@ async fn serve_http(
         .serve_connection(TokioIo::new(io), service);
     let served = tokio::select! {
         served = poll_fn(|context| connection.poll_without_shutdown(context)) => served,
-        () = stop.cancelled() => {
+        () = crossed(&stop) => {
             Pin::new(&mut connection).graceful_shutdown();
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
