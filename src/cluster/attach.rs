@@ -87,9 +87,12 @@ impl Attach {
         self.is_right
     }
 
-    /// For how long it is not known to be the right one, in ms.
+    /// For how long it has not been known whether the stream is the right one, in ms.
     pub(crate) fn unsure_ms(&self, now: SteadyMs) -> u64 {
-        u64::from(!self.is_right) * now.since(self.unsure_since)
+        match self.is_right {
+            true => 0,
+            false => now.since(self.unsure_since),
+        }
     }
 
     fn unsure(&mut self, now: SteadyMs) {

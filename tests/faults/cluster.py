@@ -676,6 +676,7 @@ FAULTS = {
     "rot": rot,
 }
 
+
 def chat(siege, options):
     """Chats and `mixed` at all three nodes, one of which is killed each minute; what went wrong, in words."""
     load = os.path.join(os.path.dirname(siege.cluster.binary), "tideline-load")

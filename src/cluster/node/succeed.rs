@@ -162,7 +162,7 @@ impl Node {
         let is_again = self.options.claims_again && owner.is_some_and(is_mine);
         let is_first = self.options.claims_new && self.is_new();
         let is_wanted = self.wish.as_ref().is_some_and(|wish| now < wish.until);
-        // One that is drained, or about to end, owns the log only if a person says so.
+        // A node that is drained, or about to end, owns the log only if a person says so.
         is_wanted || !self.is_drained && (self.is_invited || is_again || is_first)
     }
 

@@ -21,7 +21,7 @@ impl Node {
         }
     }
 
-    /// Whether it is of a node that no setting names, nor the log as its owner. What it says counts for nothing.
+    /// Whether a beat counts for nothing: its node is in no setting, and does not own the log.
     #[must_use]
     pub fn is_stranger(&self, beat: &Beat) -> bool {
         let nodes = &self.options.trim.nodes;
@@ -124,7 +124,10 @@ impl Node {
         let waited = self.sending.as_ref();
         let waited_ms = waited.map_or(0, |settle| settle.waited_ms(now));
         // An owner that does not know its stream for its own writes nothing either.
-        let unsure_ms = u64::from(self.owns()) * self.attach.unsure_ms(now);
+        let unsure_ms = match self.owns() {
+            true => self.attach.unsure_ms(now),
+            false => 0,
+        };
         Beat {
             log: self.place.log,
             began: self.place.began,

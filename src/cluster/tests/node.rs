@@ -487,28 +487,18 @@ fn between_tries_of_a_full_stream_there_is_a_pause_that_grows() {
 #[test]
 fn beats_of_before_a_rebuild_do_not_count() {
     let mut bed = Bed::new();
-    let mut beat = Beat {
-        log: HistoryId([7; 16]),
-        began: Position(9),
-        node: "a".to_owned(),
-        boot: 1,
-        term: 7,
-        is_owner: false,
-        stored: Position(900),
-        covered: Position(0),
-        stalled_ms: 0,
-        owner_silent_ms: None,
-        can_own: false,
-        settings: std::collections::BTreeMap::new(),
-        wall_ms: 0,
-    };
     bed.node.take_over(SteadyMs(bed.now));
-    bed.node.heard(&beat, SteadyMs(0), 0);
+    let says = |began: u64| {
+        move |beat: &mut Beat| {
+            (beat.began, beat.term, beat.stored) = (Position(began), 7, Position(900));
+            beat.can_own = false;
+        }
+    };
+    bed.hears("a", says(9));
     bed.tick(10);
     assert!(Bed::sealed(&bed.tick(10)).is_some());
     // A node of this log has more, and this comes before a claim.
-    beat.began = Position(1);
-    bed.node.heard(&beat, SteadyMs(20), 20);
+    bed.hears("a", says(1));
     assert!(Bed::sealed(&bed.tick(10)).is_none());
 }
 

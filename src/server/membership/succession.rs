@@ -1,8 +1,8 @@
 //! How a node comes to own the log, and lets go of it.
 //!
-//! Owns: hand-overs, the look at whether the owner's process is there. Promises: who
-//! can't serve or is about to end gives the log to one that can own it at once; a connection is tried only to an owner
-//! that is silent. Must not: decide who owns: what drives the log does.
+//! Owns: hand-overs, the look at whether the owner's process is there. Promises: who can't serve or is about to end
+//! gives the log to one that can own it at once; a connection is tried only to an owner that is silent. Must not:
+//! decide who owns: what drives the log does.
 
 use std::io::ErrorKind;
 use std::sync::{Arc, PoisonError, Weak};
