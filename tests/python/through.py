@@ -17,8 +17,6 @@ import subprocess
 import tempfile
 import time
 
-import pytest
-
 from nats import Nats
 
 NAMES = itertools.count(1)
@@ -60,6 +58,9 @@ NOT_THROUGH = {
 def pytest_collection_modifyitems(items):
     """For the conftest.py of a suite."""
     if os.environ.get("TIDELINE_THROUGH") == "standby":
+        # Here only: servers are started by programs too, on a machine where nothing but Python is installed.
+        import pytest
+
         for item in items:
             why = NOT_THROUGH.get(item.originalname, NOT_THROUGH.get(item.path.stem))
             if why:
