@@ -165,7 +165,11 @@ class Load:
             if goes_on and not faults:
                 faults += self.go_on(caller, acked)
         except (Refused, Unknown) as error:
-            faults.append(f"it can't be read: {error!r}")
+            # A process that has just ended shows it a moment later.
+            time.sleep(1)
+            ended = server.process.poll()
+            state = "it goes on" if ended is None else f"it has ended with {ended}"
+            faults.append(f"it can't be read: {error!r}; {state}: {server.log()}")
         return faults
 
     def judge_all(self, found, acked):

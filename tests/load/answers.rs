@@ -22,17 +22,29 @@ fn run(words: &str) -> Outcome {
 #[test]
 fn every_viewer_gets_every_token_once_while_the_server_is_killed() {
     let outcome = run("--kills 2 --window-ms 40");
+    holds(&outcome);
+    assert_eq!(outcome.figures["kills"].value, 2.0);
+    assert!(outcome.figures["resumes"].value > 0.0);
+}
+
+#[test]
+fn tokens_that_fall_due_while_a_part_is_on_its_way_are_one_part() {
+    let outcome = run("--join --kills 1");
+    holds(&outcome);
+    let figures = &outcome.figures;
+    assert!(figures["parts_per_second"].value < figures["tokens_per_second"].value);
+}
+
+fn holds(outcome: &Outcome) {
     assert!(outcome.held(), "{:#?}", outcome.checks.told);
     let made = &outcome.checks.made;
     let (acknowledged, shown) = (
-        made["parts acknowledged"],
-        made["parts shown once and in order"],
+        made["tokens acknowledged"],
+        made["tokens shown once and in order"],
     );
     assert!(acknowledged > 0 && shown == 3 * acknowledged, "{made:?}");
     assert_eq!(made["tokens read back"], acknowledged);
     assert!(made["repeats answered as such"] > 0 && made["answers read while they grow"] > 0);
-    assert_eq!(outcome.figures["kills"].value, 2.0);
-    assert!(outcome.figures["resumes"].value > 0.0);
     assert!(outcome.latencies["shown"].count > 0 && outcome.latencies["ack"].count > 0);
 }
 

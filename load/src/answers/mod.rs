@@ -17,7 +17,7 @@ use futures_util::future::try_join_all;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use self::book::{Book, Lane};
+use self::book::{Book, Lane, Ways};
 use self::viewer::{Shown, Viewer, check};
 use crate::client::generator::{count, rate};
 use crate::client::rpc::Client;
@@ -44,7 +44,11 @@ pub struct Answers {
     /// Tokens of a whole answer; then the next one begins
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     tokens: u64,
-    /// One of so many tokens is sent twice, as after a lost answer, and the message is read; 0 = none
+    /// Have one part of an answer on its way at a time, and make one of all tokens that fall due meanwhile, as Tideline's
+    /// clients do; without it each token is a part, sent when it is due
+    #[arg(long)]
+    join: bool,
+    /// One of so many parts is sent twice, as after a lost answer, and the message is read; 0 = none
     #[arg(long, default_value_t = 50)]
     repeats: u64,
     /// One of so many viewers loses its connection again and again and goes on where it was; 0 = none. Its latency does
@@ -63,8 +67,13 @@ impl Profile for Answers {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let viewers = self.answers * self.viewers;
         need_files(run, self.answers + viewers)?;
-        let ways = (self.repeats, self.window_ms);
-        let book = Book::new(run, self.answers, self.tokens, ways);
+        let ways = Ways {
+            length: self.tokens,
+            repeats: self.repeats,
+            is_joined: self.join,
+            window_ms: self.window_ms,
+        };
+        let book = Book::new(run, self.answers, ways);
         let is_cut = |number: u64| {
             number
                 .checked_rem(self.cut)
@@ -151,7 +160,8 @@ impl Answers {
                 run.checks
                     .fault(format_args!("{name}: {found} answers are there, of {due}"));
             }
-            run.checks.made("tokens read back", closed.iter().sum());
+            let tokens = (1..=closed.len()).map(|answer| lane.written(answer as u64).1);
+            run.checks.made("tokens read back", tokens.sum());
         }
         Ok(())
     }
@@ -161,6 +171,7 @@ impl Answers {
         let (deliveries, bytes) = (book.deliveries.get(), book.bytes.get() as f64);
         run.rate("deliveries_per_second", deliveries);
         run.rate("tokens_per_second", book.acks.count());
+        run.rate("parts_per_second", book.parts.get());
         let per = |name: &str, all: f64, count: u64, unit: &str| {
             if count > 0 {
                 run.figure(name, all / count as f64, unit, Better::Lower);

@@ -1,7 +1,9 @@
 //! What is written: the text of every token, so that a reader can tell each of them from all others.
 //!
-//! Owns: these texts. Promises: the same answer and part is always the same token; they are of all lengths from one
+//! Owns: these texts. Promises: the same number of the same answer is always the same token; they are of all lengths from one
 //! letter on, and hold what JSON escapes and what takes several bytes. Must not: keep any.
+
+use std::ops::Range;
 
 /// What tokens are made of: 32 of them.
 const LETTERS: [&str; 32] = [
@@ -9,9 +11,15 @@ const LETTERS: [&str; 32] = [
     "v", "w", "z", ".", ",", "0", "7", " ", "\n", "\"", "é", "水", "🙂",
 ];
 
-/// The token that a part of an answer is.
-pub(super) fn token(lane: usize, answer: u64, part: u64) -> String {
-    let seed = (lane as u64) << 48 ^ answer << 24 ^ part;
+/// Those of an answer from the first number to before the second one, one behind the other.
+pub(super) fn tokens(lane: usize, answer: u64, numbers: Range<usize>) -> String {
+    numbers
+        .map(|number| token(lane, answer, number as u64))
+        .collect()
+}
+
+fn token(lane: usize, answer: u64, number: u64) -> String {
+    let seed = (lane as u64) << 48 ^ answer << 24 ^ number;
     let mut bits = mixed(seed);
     let length = 1 + bits % 8;
     bits >>= 3;
@@ -21,13 +29,6 @@ pub(super) fn token(lane: usize, answer: u64, part: u64) -> String {
         letter
     };
     (0..length).map(letter).collect()
-}
-
-/// Those of the parts `from` to `parts`, one behind the other.
-pub(super) fn tokens(lane: usize, answer: u64, from: u64, parts: u64) -> String {
-    (from..=parts)
-        .map(|part| token(lane, answer, part))
-        .collect()
 }
 
 /// All bits of the result depend on all bits of the number (the finalizer of SplitMix64).
@@ -44,14 +45,14 @@ mod tests {
 
     #[test]
     fn tokens_are_of_many_kinds_and_repeat() {
-        let all = tokens(3, 2, 1, 2_000);
-        assert_eq!(all, tokens(3, 2, 1, 1_000) + &tokens(3, 2, 1_001, 2_000));
-        assert_ne!(all, tokens(3, 3, 1, 2_000));
-        assert_ne!(all, tokens(4, 2, 1, 2_000));
+        let all = tokens(3, 2, 0..2_000);
+        assert_eq!(all, tokens(3, 2, 0..1_000) + &tokens(3, 2, 1_000..2_000));
+        assert_ne!(all, tokens(3, 3, 0..2_000));
+        assert_ne!(all, tokens(4, 2, 0..2_000));
         for letter in LETTERS {
             assert!(all.contains(letter), "{letter:?}");
         }
-        let lengths = (1..=100).map(|part| token(0, 1, part).chars().count());
+        let lengths = (0..100).map(|part| token(0, 1, part).chars().count());
         let lengths: std::collections::BTreeSet<usize> = lengths.collect();
         assert!(lengths.iter().eq(&[1, 2, 3, 4, 5, 6, 7, 8]));
     }

@@ -14,7 +14,6 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, interval};
 
 use super::book::{Book, Lane};
-use super::text::tokens;
 use crate::client::rpc::{CallError, Client};
 use crate::exit::Stop;
 use crate::random::Random;
@@ -163,8 +162,8 @@ impl Viewer {
         if let Some(epoch) = &self.epoch {
             params["epoch"] = epoch.as_str().into();
         }
-        if self.book.window_ms > 0 {
-            params["window_ms"] = self.book.window_ms.into();
+        if self.book.ways.window_ms > 0 {
+            params["window_ms"] = self.book.ways.window_ms.into();
         }
         let mut pushes = Vec::new();
         let hear = |text: &[u8]| pushes.push(text.to_vec());
@@ -300,7 +299,7 @@ impl Viewer {
                 "parts {from} to {parts} of {sequence}, which has {known:?}"
             ));
         }
-        if grown.text != tokens(self.lane, sequence, from, parts) {
+        if self.lane().text(sequence, from, parts).as_ref() != Some(&grown.text) {
             return Err(format!("parts {from} to {parts} of {sequence} are others"));
         }
         self.copy.open.insert(sequence, parts);
@@ -310,21 +309,20 @@ impl Viewer {
     /// These parts are shown now.
     fn deliver(&self, answer: u64, from: u64, parts: u64) -> Result<(), String> {
         let now = Instant::now();
-        for part in from..=parts {
-            let due = self.lane().time(answer, part);
-            let due = due.ok_or_else(|| format!("part {part} of {answer} was never written"))?;
-            if !self.is_cut {
-                self.book.shown.record(due, now);
+        let times = self.lane().times(answer, from, parts);
+        let times = times
+            .ok_or_else(|| format!("parts {from} to {parts} of {answer} were never written"))?;
+        if !self.is_cut {
+            for due in times.iter() {
+                self.book.shown.record(*due, now);
             }
         }
-        let count = (parts + 1).saturating_sub(from);
-        if self.book.run.phase() == Phase::Measuring {
-            self.book.deliveries.update(|so_far| so_far + count);
-        }
+        let count = times.len() as u64;
+        self.book.count(&self.book.deliveries, count);
         self.book
             .run
             .checks
-            .made("parts shown once and in order", count);
+            .made("tokens shown once and in order", count);
         Ok(())
     }
 }
@@ -336,7 +334,7 @@ pub(super) fn check(lane: &Lane, message: &Shown) -> Result<(), String> {
         return Err(format!("{sequence} is {}", message.message_id));
     }
     let text = message.entry.as_ref().map(|entry| &entry.text);
-    if text != Some(&tokens(lane.number, sequence, 1, parts)) {
+    if text != lane.text(sequence, 1, parts).as_ref() {
         return Err(format!("the text of {sequence} is not its {parts} parts"));
     }
     Ok(())

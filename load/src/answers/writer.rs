@@ -13,7 +13,6 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::book::{Book, Lane};
-use super::text::token;
 use super::viewer::{Shown, check};
 use crate::client::pipe::Way;
 use crate::client::rpc::{Answer, put_request};
@@ -108,7 +107,7 @@ impl Writer<'_> {
         follower.connect(&run.url, Way::Plain).await?;
         self.heard = Instant::now();
         // A lost answer may have been the last one's.
-        let mut is_new = self.lane.written(self.answer) == 0;
+        let mut is_new = self.lane.written(self.answer).0 == 0;
         loop {
             self.fill(follower.out(), &mut is_new);
             let is_done = lane.is_full.get() && lane.due.borrow().is_empty() && !self.link.is_asked;
@@ -146,7 +145,7 @@ impl Writer<'_> {
 
     /// Sends what can be sent.
     fn fill(&mut self, out: &mut Vec<u8>, is_new: &mut bool) {
-        let (lane, answer, length) = (self.lane, self.answer, self.book.length);
+        let (lane, answer, ways) = (self.lane, self.answer, self.book.ways);
         let mut due = lane.due.borrow_mut();
         if !self.link.is_asked && (!*is_new || !due.is_empty()) {
             self.link.is_asked = true;
@@ -160,22 +159,24 @@ impl Writer<'_> {
         if !self.link.is_open {
             return;
         }
-        while lane.written(answer) < length
-            && let Some(at) = due.pop_front()
-        {
-            lane.write(answer, at);
-        }
+        let (written, tokens) = loop {
+            let (parts, tokens) = lane.written(answer);
+            let room = due.len().min((ways.length - tokens) as usize);
+            if room == 0 || ways.is_joined && parts > self.acknowledged {
+                break (parts, tokens);
+            }
+            lane.write(answer, due.drain(..if ways.is_joined { room } else { 1 }));
+        };
         let is_full = due.is_empty() && lane.is_full.get();
-        let written = lane.written(answer);
         drop(due);
         for part in self.link.sent + 1..=written {
             self.extend(out, EXTEND, part);
-            if self.book.repeats > 0 && part % self.book.repeats == 0 {
+            if ways.repeats > 0 && part % ways.repeats == 0 {
                 self.extend(out, AGAIN, part);
             }
         }
         self.link.sent = self.link.sent.max(written);
-        let is_whole = written == length || is_full;
+        let is_whole = tokens == ways.length || is_full;
         if is_whole && self.acknowledged == written && !self.link.is_finishing {
             self.link.is_finishing = true;
             let finish = json!({ "timeline": lane.timeline, "sequence": answer, "parts": written });
@@ -184,7 +185,7 @@ impl Writer<'_> {
     }
 
     fn extend(&mut self, out: &mut Vec<u8>, kind: u64, part: u64) {
-        let text = token(self.lane.number, self.answer, part);
+        let text = self.lane.text(self.answer, part, part);
         let (timeline, sequence) = (&self.lane.timeline, self.answer);
         let extend =
             json!({ "timeline": timeline, "sequence": sequence, "part": part, "text": text });
@@ -257,16 +258,18 @@ impl Writer<'_> {
         self.link.early.insert(part);
         while self.link.early.remove(&(self.acknowledged + 1)) {
             self.acknowledged += 1;
-            self.book.run.checks.made("parts acknowledged", 1);
+            let (lane, part) = (self.lane, self.acknowledged);
+            let tokens = lane.times(self.answer, part, part);
+            let count = tokens.map_or(0, |tokens| tokens.len() as u64);
+            self.book.run.checks.made("tokens acknowledged", count);
         }
-        let due = self
-            .lane
-            .time(self.answer, part)
-            .ok_or("it was not written")?;
-        self.book.acks.record(due, now);
-        self.book
-            .run
-            .add("duplicates", u64::from(extended.duplicate));
+        let times = self.lane.times(self.answer, part, part);
+        for due in times.ok_or("it was not written")?.iter() {
+            self.book.acks.record(*due, now);
+        }
+        let (book, is_repeat) = (self.book, u64::from(extended.duplicate));
+        book.count(&book.parts, 1);
+        book.run.add("duplicates", is_repeat);
         Ok(())
     }
 
