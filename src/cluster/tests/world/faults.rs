@@ -95,7 +95,7 @@ impl World {
         let Some(owner) = self.owner() else {
             return;
         };
-        self.lost_host = Some((owner, self.now));
+        self.lost_owner = Some((owner, self.hosts[owner].boot, self.now));
         let lasts = BACK / 2 * MS;
         match loss {
             Loss::Killed => self.kill(owner, lasts),
@@ -237,7 +237,7 @@ impl World {
         self.hosts[host].process = None;
         self.after(lasts, Happening::Start(host));
         for other in (0..HOSTS).filter(|other| *other != host) {
-            if self.random.percent(70) || self.lost_host.is_some() {
+            if self.random.percent(70) || self.lost_owner.is_some() {
                 self.to(other, 50 * MS, Event::Refused(host));
             }
         }

@@ -286,10 +286,11 @@ impl World {
         let mut answered = std::mem::replace(&mut process.unanswered, later);
         answered.extend(early.map(|(at, _, write)| (at, write)));
         let heard = process.heard;
+        let boot = self.hosts[host].boot;
         for (position, write) in answered {
             self.late_acked |= write >= self.late;
-            let lost = self.lost_host.filter(|(lost, _)| *lost != host);
-            if let Some((_, since)) = lost
+            let is_other = |(lost, of, _): &(usize, u64, u64)| (*lost, *of) != (host, boot);
+            if let Some((_, _, since)) = self.lost_owner.filter(is_other)
                 && self.pause.is_none()
             {
                 self.pause = Some(self.now - since);

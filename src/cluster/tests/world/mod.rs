@@ -185,8 +185,9 @@ pub(crate) struct World {
     late: u64,
     late_acked: bool,
     is_over: bool,
-    /// The owner that was lost, and when.
-    lost_host: Option<(usize, u64)>,
+    /// The owner that was lost, its boot, and when. Once it is back it may be the first that the stream answers: its new
+    /// process follows the lost one as any other would.
+    lost_owner: Option<(usize, u64, u64)>,
     /// For how long nothing was acknowledged then, µs.
     pub(crate) pause: Option<u64>,
     /// No fault before this time.
@@ -257,7 +258,7 @@ impl World {
             late: u64::MAX,
             late_acked: false,
             is_over: false,
-            lost_host: None,
+            lost_owner: None,
             pause: None,
             quiet_until: 0,
             is_printed: false,
