@@ -198,9 +198,10 @@ impl Watch {
         }
     }
 
-    /// A frame of the owner came, behind all that was known.
+    /// A frame of the owner came, behind all that was known: it is heard, and the stream answers it.
     pub(crate) fn wrote(&mut self, now: SteadyMs) {
         (self.owner_heard, self.has_heard) = (now, true);
+        self.is_stalled = false;
     }
 
     /// An owner began or ended: the time of its silence counts anew.
@@ -556,6 +557,14 @@ mod tests {
         assert!(!bed.0.is_well(&place(), SteadyMs(2_100)));
         bed.hears(&["a"], 2_200);
         assert!(!bed.0.is_stalled && bed.0.is_well(&place(), SteadyMs(2_200)));
+        // Its frames come before its next beat.
+        bed.0.heard(&stalled, &place(), SteadyMs(2_300), 0);
+        (2_400..=3_300)
+            .step_by(100)
+            .for_each(|at| bed.0.passed(SteadyMs(at)));
+        bed.0.wrote(SteadyMs(3_390));
+        bed.0.passed(SteadyMs(3_400));
+        assert!(!bed.is_due(3_400));
     }
 
     #[test]
