@@ -329,16 +329,6 @@ impl Watch {
         self.is_stalled && (passes || is_planted(Plant::StalledIsGone))
     }
 
-    /// Whether the owner is well, as far as this node can tell: a claim that is on its way need not go again.
-    pub(crate) fn is_well(&self, place: &Place, now: SteadyMs) -> bool {
-        let turn_ms = RANK_MS * self.rank(place, now);
-        let is_heard = self
-            .silent_ms(now)
-            .is_none_or(|silent| silent < self.refused_ms());
-        let may_be_heard = is_heard || self.is_unproven(now);
-        may_be_heard && !self.is_passed_over(turn_ms, now) && !self.is_restless(turn_ms, now)
-    }
-
     /// A node that has other settings than these, and which.
     pub(crate) fn differs(
         &self,
@@ -478,7 +468,7 @@ mod tests {
         assert_eq!(answered, Some(3_400));
         // Whoever is heard again comes before a guess.
         bed.hears(&["b", "c"], 3_500);
-        assert!(!bed.is_due(3_500) && bed.0.is_well(&place(), SteadyMs(3_500)));
+        assert!(!bed.is_due(3_500));
         assert_eq!(Bed::of("b").due(&["a", "b"]), None);
         // What was missed while it was cut off is no silence.
         let mut bed = Bed::of("b");
@@ -546,17 +536,17 @@ mod tests {
         assert_eq!(due(&|at| at >= 5_000), Some(6_000));
         let mut bed = Bed::of("b");
         bed.0.heard(&stalled, &place(), SteadyMs(1_000), 0);
-        assert!(bed.0.is_stalled && bed.0.is_well(&place(), SteadyMs(1_000)));
+        assert!(bed.0.is_stalled && !bed.is_due(1_000));
         for at in (1_100..=2_100).step_by(100) {
             bed.0.passed(SteadyMs(at));
             bed.hears(&["b", "c"], at);
         }
-        assert!(!bed.0.is_well(&place(), SteadyMs(2_100)), "nobody hears it");
+        assert!(bed.is_due(2_100), "nobody hears it");
         bed.0.heard(&stalled, &place(), SteadyMs(2_100), 0);
         bed.hears(&["b"], 2_100);
-        assert!(!bed.0.is_well(&place(), SteadyMs(2_100)));
+        assert!(bed.is_due(2_100));
         bed.hears(&["a"], 2_200);
-        assert!(!bed.0.is_stalled && bed.0.is_well(&place(), SteadyMs(2_200)));
+        assert!(!bed.0.is_stalled && !bed.is_due(2_200));
         // Its frames come before its next beat.
         bed.0.heard(&stalled, &place(), SteadyMs(2_300), 0);
         (2_400..=3_300)

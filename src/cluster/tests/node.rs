@@ -359,6 +359,31 @@ fn the_owners_frames_are_a_word_of_it() {
 }
 
 #[test]
+fn a_guess_that_was_wrong_goes_out_again_only_as_a_new_one_would() {
+    let mut bed = Bed::with(|options| options.is_automatic = true);
+    bed.others(claim("a", 0));
+    let mut goes = |ms: u64, hears: &[&str]| {
+        (0..ms).step_by(100).any(|_| {
+            hears.iter().for_each(|node| bed.hears(node, |_| {}));
+            let commands = bed.tick(100);
+            if Bed::claimed(&commands) {
+                let guess = Bed::sealed(&commands).expect("a claim");
+                assert!(bed.node.send(guess, SteadyMs(bed.now)));
+                bed.node.commands();
+                return true;
+            }
+            commands.iter().any(|one| matches!(one, Command::Send(_)))
+        })
+    };
+    assert!(goes(1_200, &["b", "c"]), "its answer is lost");
+    assert!(goes(600, &["b", "c"]), "nobody has heard the owner");
+    assert!(!goes(5_000, &["a", "b", "c"]));
+    assert!(!goes(600, &["b", "c"]), "a beat was late");
+    assert!(!goes(1_000, &["a", "b", "c"]));
+    assert!(goes(1_000, &["b", "c"]));
+}
+
+#[test]
 fn an_owner_whose_process_ends_again_and_again_is_followed() {
     let again = |times: u64| {
         move |bed: &mut Bed, round: u64| {
