@@ -89,9 +89,9 @@ fn nodes_that_know_more_stop_after_a_disaster() {
     hold(Kind::Disaster, count(200));
 }
 
-/// For how long no write is answered at most, in ms of the world, at the default settings. Among 5,000 worlds with an
-/// owner that is cut off there are eight that take 1.0 to 1.8 s: the standbys have missed its last frame, hear of it
-/// when one of them claims, and wait for the lease from then on.
+/// For how long no write is answered at most, in ms of the world, at the default settings, while no beat is lost. 300
+/// worlds of each loss keep to it. Of 1,200 only resignations do not: seed 613 takes 1.7 s, because the new owner misses
+/// a void frame, and asks a replica for it that is behind, twice.
 const LOSSES: &[(Loss, u64)] = &[
     (Loss::Killed, 800),
     (Loss::KilledClockOff, 1_000),
