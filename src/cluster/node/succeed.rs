@@ -173,8 +173,8 @@ impl Node {
         }
     }
 
-    /// Whether the claim that is on its way was a guess that would not be made now: the owner is heard. It may be stored
-    /// yet, so it stays the frame for its position; but it is not sent again, unless it is due anew.
+    /// Whether the claim that is on its way was a guess that would not be made now: the owner is heard. It may be
+    /// stored yet, so it stays the frame for its position; but it is not sent again, unless it is due anew.
     pub(super) fn waits(&self, now: SteadyMs) -> bool {
         let is_guess = self.role == Role::Claiming && !self.is_asked(now);
         is_guess && !self.watch.is_due(&self.place, now) && !is_planted(Plant::ClaimGoesOn)

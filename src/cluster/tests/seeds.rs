@@ -90,8 +90,8 @@ fn nodes_that_know_more_stop_after_a_disaster() {
 }
 
 /// For how long no write is answered at most, in ms of the world, at the default settings, while no beat is lost. 300
-/// worlds of each loss keep to it. Of 1,200 only resignations do not: seed 613 takes 1.7 s, because the new owner misses
-/// a void frame, and asks a replica for it that is behind, twice.
+/// worlds of each loss keep to it. Of 1,200 only resignations do not: seed 613 takes 1.7 s, because the new owner
+/// misses a void frame, and asks a replica for it that is behind, twice.
 const LOSSES: &[(Loss, u64)] = &[
     (Loss::Killed, 800),
     (Loss::KilledClockOff, 1_000),

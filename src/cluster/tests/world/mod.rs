@@ -185,8 +185,8 @@ pub(crate) struct World {
     late: u64,
     late_acked: bool,
     is_over: bool,
-    /// The owner that was lost, its boot, and when. Once it is back it may be the first that the stream answers: its new
-    /// process follows the lost one as any other would.
+    /// The owner that was lost, its boot, and when. Once it is back it may be the first that the stream answers: its
+    /// new process follows the lost one as any other would.
     lost_owner: Option<(usize, u64, u64)>,
     /// For how long nothing was acknowledged then, µs.
     pub(crate) pause: Option<u64>,
