@@ -70,12 +70,11 @@ impl Node {
         self.full_ms = FULL_MS_MAX.min(2 * self.full_ms);
     }
 
-    /// A frame came, by the consumer.
+    /// A frame came, by the consumer. Any copy of the stream may have it: that it takes more is not shown.
     pub fn received(&mut self, sequence: Position, frame: Sealed, now: SteadyMs) {
         if self.stopped().is_some() {
             return;
         }
-        self.watch.passed(now);
         self.ahead = self.ahead.max(sequence);
         if let Content::Genesis(found) = &frame.content
             && let Some(what) = differs(found, &self.options.genesis)

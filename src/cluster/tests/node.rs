@@ -384,6 +384,26 @@ fn a_guess_that_was_wrong_goes_out_again_only_as_a_new_one_would() {
 }
 
 #[test]
+fn frames_that_come_late_do_not_show_that_the_stream_takes_more() {
+    let mut bed = Bed::with(|options| options.is_automatic = true);
+    bed.others(claim("a", 0));
+    bed.tick(10);
+    let frame = seal(bed.log.draft(Content::Batch), 0);
+    bed.log.take(&frame, false);
+    for _ in 0..40 {
+        for node in ["b", "c"] {
+            bed.hears(node, |_| {});
+        }
+        bed.hears("a", |beat| beat.stalled_ms = 2_000);
+        bed.comes(frame.clone());
+        // No look is answered.
+        bed.now += 100;
+        bed.node.tick(SteadyMs(bed.now), bed.now);
+        assert!(!Bed::claimed(&bed.node.commands()));
+    }
+}
+
+#[test]
 fn an_owner_whose_process_ends_again_and_again_is_followed() {
     let again = |times: u64| {
         move |bed: &mut Bed, round: u64| {
