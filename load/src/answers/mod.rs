@@ -44,8 +44,8 @@ pub struct Answers {
     /// Tokens of a whole answer; then the next one begins
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     tokens: u64,
-    /// Have one part of an answer on its way at a time, and make one of all tokens that fall due meanwhile, as Tideline's
-    /// clients do; without it each token is a part, sent when it is due
+    /// Have one part of an answer on its way at a time, and make one of all tokens that fall due meanwhile, as
+    /// Tideline's clients do; without it each token is a part, sent when it is due
     #[arg(long)]
     join: bool,
     /// One of so many parts is sent twice, as after a lost answer, and the message is read; 0 = none

@@ -1,7 +1,7 @@
 //! What is written: the text of every token, so that a reader can tell each of them from all others.
 //!
-//! Owns: these texts. Promises: the same number of the same answer is always the same token; they are of all lengths from one
-//! letter on, and hold what JSON escapes and what takes several bytes. Must not: keep any.
+//! Owns: these texts. Promises: the same number of the same answer is always the same token; they are of all lengths
+//! from one letter on, and hold what JSON escapes and what takes several bytes. Must not: keep any.
 
 use std::ops::Range;
 

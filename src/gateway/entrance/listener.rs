@@ -24,7 +24,7 @@ use super::super::{Shared, http, session};
 use super::arrival::{Arrival, Arrivals};
 use super::seats::{Seat, Seats};
 use super::socket::{Shaken, Socket};
-use super::upgraded::Left;
+use super::upgraded::{Left, Passed};
 use super::{Counts, Ends};
 use tideline_base::bounds::Resource;
 use tideline_base::metrics::CONNECTIONS;
@@ -140,9 +140,14 @@ fn visit(peer: IpAddr, shared: &Shared) -> Result<(Option<ConnectionGuard>, Coun
 }
 
 /// Serves a client of another node as if it had come here.
-async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: Arc<Shared>) {
+async fn serve_passed(passed: Passed, shared: Arc<Shared>) {
+    let Passed {
+        mut socket,
+        challenge,
+        ends,
+    } = passed;
     let hail = tokio::select! {
-        hail = passed::hear(&mut socket, challenge, &shared) => hail,
+        hail = passed::hear(&mut socket, &challenge, &shared) => hail,
         () = ends.arrival.outstays() => None,
         // A request may come with the hail.
         () = passed::may_close(&shared) => None,
@@ -182,7 +187,7 @@ async fn serve_passed(mut socket: Socket, challenge: &str, ends: Ends, shared: A
     let http = http::serve(socket, ends, Arc::clone(&shared));
     // One that was passed on is not passed on again.
     if let Some(Left::Session(upgraded)) = Box::pin(http).await {
-        session::run(upgraded, shared).await;
+        session::run(*upgraded, shared).await;
     }
 }
 
@@ -197,39 +202,43 @@ async fn serve(
         tracing::debug!(%error, "the socket was gone before it was served");
         return;
     }
-    // In boxes of their own, one after the other: the task is as large as its largest step, for as long as it lives.
     let (cut, leaves) = (shared.cut.clone(), seat.leaves.clone());
-    let served = async move {
-        let arrival = Arc::new(arrival);
-        let Some(socket) = Box::pin(shake_hands(socket, &arrival, &shared)).await else {
-            return;
-        };
-        let Some(local) = socket.local_address() else {
-            return;
-        };
-        let ends = Ends {
-            peer,
-            local: local.ip(),
-            certificates: socket.client_names().into(),
-            arrival,
-            seat,
-            is_secure: socket.is_tls(),
-            is_passed: false,
-            counts,
-        };
-        let http = http::serve(socket, ends.clone(), Arc::clone(&shared));
-        match Box::pin(http).await {
-            Some(Left::Session(upgraded)) => session::run(upgraded, shared).await,
-            Some(Left::Passed(socket, challenge)) => {
-                Box::pin(serve_passed(socket, &challenge, ends, shared)).await;
-            }
-            None => {}
-        }
-    };
     tokio::select! {
-        () = served => {}
+        () = converse(socket, (peer, seat, counts), arrival, shared) => {}
         () = cut.cancelled() => {}
         () = leaves.cancelled() => {}
+    }
+}
+
+/// In boxes, one step after the other: the task is as large as its largest step, for as long as it lives.
+async fn converse(
+    socket: TcpStream,
+    (peer, seat, counts): (IpAddr, Arc<Seat>, Counts),
+    arrival: Arrival,
+    shared: Arc<Shared>,
+) {
+    let arrival = Arc::new(arrival);
+    let Some(socket) = Box::pin(shake_hands(socket, &arrival, &shared)).await else {
+        return;
+    };
+    let Some(local) = socket.local_address() else {
+        return;
+    };
+    let ends = Ends {
+        peer,
+        local: local.ip(),
+        certificates: socket.client_names().into(),
+        arrival,
+        seat,
+        is_secure: socket.is_tls(),
+        is_passed: false,
+        counts,
+    };
+    let http = http::serve(socket, ends, Arc::clone(&shared));
+    match Box::pin(http).await {
+        Some(Left::Session(upgraded)) => session::run(*upgraded, shared).await,
+        Some(Left::Passed(passed)) => Box::pin(serve_passed(*passed, shared)).await,
+        None => {}
     }
 }
 

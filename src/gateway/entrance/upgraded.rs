@@ -11,13 +11,21 @@ use super::super::limits::ConnectionGuard;
 use super::super::session::events::Streaming;
 use super::super::session::login::Entered;
 use super::socket::Socket;
+use super::{Accept, Ends};
 
 /// What a connection has become.
 pub(in super::super) enum Left {
     /// A session's.
-    Session(Upgraded),
-    /// One by which another node passes a client's on, if it answers this challenge.
-    Passed(Socket, Arc<str>),
+    Session(Box<Upgraded>),
+    /// One by which another node passes a client's on.
+    Passed(Box<Passed>),
+}
+
+/// A connection of another node, if it answers the challenge.
+pub(in super::super) struct Passed {
+    pub(in super::super) socket: Socket,
+    pub(in super::super) challenge: Arc<str>,
+    pub(in super::super) ends: Ends,
 }
 
 /// A connection that has become a WebSocket, or that one response takes to its end.
@@ -33,4 +41,25 @@ pub(in super::super) struct Upgraded {
     pub(in super::super) emulated: Option<String>,
     /// What it streams, if it is a response of HTTP.
     pub(in super::super) streaming: Option<Box<Streaming>>,
+}
+
+impl Upgraded {
+    /// What was accepted by a handshake of this connection; `read`: what came behind it.
+    pub(in super::super) fn of(accept: Accept, socket: Socket, read: Bytes) -> Box<Upgraded> {
+        let Accept {
+            form,
+            entered,
+            guard,
+            streaming,
+        } = accept;
+        Box::new(Upgraded {
+            socket,
+            guard,
+            read,
+            form,
+            entered,
+            emulated: None,
+            streaming,
+        })
+    }
 }

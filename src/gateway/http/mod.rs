@@ -39,10 +39,10 @@ use super::centrifuge::{api, emulation};
 use super::entrance::admitted::Admitted;
 use super::entrance::door;
 use super::entrance::socket::Socket;
-use super::entrance::upgraded::{Left, Upgraded};
+use super::entrance::upgraded::{Left, Passed, Upgraded};
 use super::entrance::{
-    Accept, Accepted, Becomes, CENTRIFUGE_PATH, Ends, arrive_with, comes_without_a_credential,
-    connect, connect_centrifuge, counts, shows_token,
+    Accepted, Becomes, CENTRIFUGE_PATH, Ends, arrive_with, comes_without_a_credential, connect,
+    connect_centrifuge, counts, shows_token,
 };
 use super::{Pages, Shared, cluster, dispatch, durable, tablestore};
 use cluster::passed;
@@ -61,7 +61,7 @@ pub(super) async fn serve(socket: Socket, ends: Ends, shared: Arc<Shared>) -> Op
     let upgraded: Arc<Accepted> = Arc::default();
     let time_max = shared.options.request_time_max;
     let draining = shared.draining.clone();
-    let http = serve_http(socket, ends, shared, Arc::clone(&upgraded));
+    let http = serve_http(socket, ends.clone(), shared, Arc::clone(&upgraded));
     let (socket, read) = tokio::select! {
         served = Box::pin(http) => served,
         () = arrival.outstays() => return None,
@@ -71,25 +71,16 @@ pub(super) async fn serve(socket: Socket, ends: Ends, shared: Arc<Shared>) -> Op
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
     match accepted {
-        Some(Becomes::Session(Accept {
-            form,
-            entered,
-            guard,
-            streaming,
-        })) => {
-            return Some(Left::Session(Upgraded {
-                socket,
-                guard,
-                read,
-                form,
-                entered,
-                emulated: None,
-                streaming,
-            }));
+        Some(Becomes::Session(accept)) => {
+            return Some(Left::Session(Upgraded::of(accept, socket, read)));
         }
         // What comes before the challenge is no answer to it.
         Some(Becomes::Passed(challenge)) if read.is_empty() => {
-            return Some(Left::Passed(socket, challenge));
+            return Some(Left::Passed(Box::new(Passed {
+                socket,
+                challenge,
+                ends,
+            })));
         }
         Some(Becomes::Passed(_)) | None => {}
     }

@@ -5,10 +5,12 @@
 //! the message; what breaks RFC 6455 is never passed on. Must not: write; the library does that.
 
 use std::io::Cursor;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
@@ -62,10 +64,8 @@ struct Message {
 impl Reader {
     /// `read`: what came behind the handshake.
     pub(super) fn new(read: &[u8], bytes_max: usize, share: Share) -> Reader {
-        let mut buffer = BytesMut::with_capacity(BUFFER_BYTES.max(read.len()));
-        buffer.extend_from_slice(read);
         Reader {
-            buffer,
+            buffer: BytesMut::from(read),
             frame: None,
             message: None,
             bytes_max,
@@ -140,8 +140,9 @@ impl Reader {
         };
         if into_message {
             self.grow().map_err(End::Close)?;
-        } else {
-            self.buffer.reserve(BUFFER_BYTES / 2);
+        } else if self.buffer.is_empty() {
+            // It would keep the memory of the last message; a connection that idles keeps none.
+            self.buffer = BytesMut::new();
         }
         let socket = Pin::new(socket);
         let read = match (&mut self.frame, &mut self.message) {
@@ -157,8 +158,12 @@ impl Reader {
                 read
             }
             _ => {
-                let mut room = (&mut self.buffer).limit(BUFFER_BYTES);
-                ready!(poll_read_buf(socket, context, &mut room))
+                let mut room = [MaybeUninit::uninit(); READ_BYTES];
+                let mut room = ReadBuf::uninit(&mut room);
+                let read = ready!(socket.poll_read(context, &mut room));
+                let came = room.filled();
+                self.buffer.extend_from_slice(came);
+                read.map(|()| came.len())
             }
         };
         Poll::Ready(read.map_err(|_| End::Gone))
@@ -348,8 +353,8 @@ fn goodbye(mut payload: Bytes) -> Result<Option<CloseFrame>, Close> {
     Ok(Some(CloseFrame { code, reason }))
 }
 
-/// Stays allocated while a connection idles.
-const BUFFER_BYTES: usize = 4 << 10;
+/// Read at once, unless it is the rest of a message. On the stack, as it is not known before whether anything came.
+const READ_BYTES: usize = 4 << 10;
 const CONTROL_BYTES_MAX: u64 = 125;
 /// Bytes unmasked at once; a multiple of the mask's four.
 const MASK_STEP: usize = 16;

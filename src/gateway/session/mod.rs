@@ -135,8 +135,14 @@ enum Draining {
 /// Runs a connection from the end of its handshake to its close.
 ///
 /// The session and its steps are in boxes, for a future is as large as all that it ever moves through.
-pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
-    let mut session = Session::open(upgraded, shared);
+pub(super) fn run(
+    upgraded: Upgraded,
+    shared: Arc<Shared>,
+) -> impl Future<Output = ()> + Send + 'static {
+    take_turns(Session::open(upgraded, shared))
+}
+
+async fn take_turns(mut session: Box<Session>) {
     let live = session.caller.live.as_ref();
     // Only where it is asked for: it costs a little at each turn, and what is always logged says the session itself.
     let span = live.map_or_else(Span::none, |live| {
