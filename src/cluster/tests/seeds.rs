@@ -89,9 +89,9 @@ fn nodes_that_know_more_stop_after_a_disaster() {
     hold(Kind::Disaster, count(200));
 }
 
-/// For how long no write is answered at most, in ms of the world, at the default settings, while no beat is lost. 300
-/// worlds of each loss keep to it. Of 1,200 only resignations do not: seed 613 takes 1.7 s, because the new owner
-/// misses a void frame, and asks a replica for it that is behind, twice.
+/// For how long no write is answered at most, in ms of the world, at the default settings. Some of the first 300
+/// worlds take longer: a standby misses two beats in a row, takes itself for cut off and counts the silence anew, or
+/// a last frame that comes late counts as a word of the owner.
 const LOSSES: &[(Loss, u64)] = &[
     (Loss::Killed, 800),
     (Loss::KilledClockOff, 1_000),

@@ -44,7 +44,7 @@ pub(in super::super) struct Upgraded {
 }
 
 impl Upgraded {
-    /// What was accepted by a handshake of this connection; `read`: what came behind it.
+    /// What a handshake of this connection has accepted; `read` came behind it.
     pub(in super::super) fn of(accept: Accept, socket: Socket, read: Bytes) -> Box<Upgraded> {
         let Accept {
             form,

@@ -178,10 +178,7 @@ impl World {
                 true => by_stream || self.hosts[host].is_apart,
                 false => by_stream || self.links[host][other],
             };
-            // A node that misses two beats in a row takes itself for cut off and counts the silence anew: a second loss
-            // would be measured with the first.
-            let is_measured = self.lost_owner.is_some() && self.pause.is_none();
-            let is_lost = self.random.percent(5) && self.kind != Kind::Quiet && !is_measured;
+            let is_lost = self.random.percent(5) && self.kind != Kind::Quiet;
             if is_heard && !is_lost {
                 let latency = self.latency();
                 self.to(other, latency, Event::Heard(beat.clone()));
