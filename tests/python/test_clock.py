@@ -292,6 +292,16 @@ def test_a_step_of_the_clock_neither_closes_an_answer_nor_leaves_a_dead_one_open
         time.sleep(1)
         stepped.set(-30)
         ends(ann, soon)
+    # Nor is it by a server that does not run.
+    for offset in [2 * HOUR, 0]:
+        stepped.stop()
+        stepped.set(offset)
+        stepped.start()
+        with Client(stepped, user="ann") as ann:
+            if offset:
+                ahead = open_message(ann, 4)
+            else:
+                ends(ann, ahead)
     assert stepped.stop() == 0
 
 

@@ -10,7 +10,6 @@ use tideline_table::{Action, Malformed, Purpose, ReadError, Txn, damaged};
 
 use super::super::marks;
 use super::super::rows::head::HeadRow;
-use super::super::rows::lately::Lately;
 use super::super::rows::stored;
 use super::super::rows::tables::Name;
 use super::super::time::{Due, shown};
@@ -209,7 +208,7 @@ impl Site {
     }
 
     /// For how long no part of an open message has come: by the steady clock, because the system's may have been set;
-    /// of one that has been silent since a restart, by the times in its rows.
+    /// of one that has been silent since a restart, by the times in its rows, unless these are still to come.
     fn idle_ms(
         &self,
         txn: &mut Txn<'_>,
@@ -218,11 +217,16 @@ impl Site {
         message: &Message,
     ) -> Result<u64, ReadError> {
         let key = name.message_key(head.incarnation, message.sequence);
-        if let Some(heard_ms) = txn.memo::<Lately>().heard_ms(key.as_bytes()) {
-            return Ok(self.time.steady_ms().saturating_sub(heard_ms));
+        let (heard, steady_ms) = (self.heard(), self.time.steady_ms());
+        if let Some(heard_ms) = heard.of(key.as_bytes()) {
+            return Ok(steady_ms.saturating_sub(heard_ms));
         }
         let last = last_part(txn, name, head, message.sequence)?;
         let last_ms = last.map_or(message.timestamp, |(.., at_ms)| at_ms);
+        if last_ms > txn.now_ms() {
+            // The clock was set back. It may be years until then: it is silent from now on.
+            heard.note(key.as_bytes(), steady_ms);
+        }
         Ok(txn.now_ms().saturating_sub(last_ms))
     }
 

@@ -29,7 +29,7 @@ pub(in super::super) fn end(
         head.open = head.open.saturating_sub(1);
     }
     let message = name.message_key(head.incarnation, sequence);
-    txn.memo::<Lately>().forget_open(message.as_bytes());
+    txn.memo::<Lately>().forget_growing(message.as_bytes());
     Ok(())
 }
 

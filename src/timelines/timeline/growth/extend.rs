@@ -130,9 +130,8 @@ impl Site {
             (sequence, parts),
             encode(growing.end, &extend.text),
         )?;
-        let lately = txn.memo::<Lately>();
-        lately.note_growing(key.as_bytes(), growing);
-        lately.note_heard(key.as_bytes(), self.time.steady_ms());
+        txn.memo::<Lately>().note_growing(key.as_bytes(), growing);
+        self.heard().note(key.as_bytes(), self.time.steady_ms());
         Ok(Extended {
             parts,
             duplicate: false,

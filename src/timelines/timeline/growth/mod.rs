@@ -21,6 +21,7 @@ mod close;
 mod end;
 mod extend;
 mod follow;
+mod heard;
 mod open;
 mod row;
 mod verify;
@@ -30,6 +31,7 @@ pub(super) use end::{end, open_between, recount, trimmed};
 pub use extend::{Extend, Extended};
 pub(super) use follow::GROWN_BYTES;
 pub use follow::{Grew, Growth};
+pub(super) use heard::Heard;
 pub(super) use row::{Growing, is_closed, look_up, parts_of};
 pub(super) use verify::OpenRows;
 

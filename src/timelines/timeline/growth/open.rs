@@ -7,7 +7,6 @@ use tideline_table::{RowWriter, Txn, put};
 
 use super::super::Error;
 use super::super::rows::head::HeadRow;
-use super::super::rows::lately::Lately;
 use super::super::rows::stored::put_number;
 use super::super::rows::tables::Name;
 use super::super::time::{Kind, expiry_columns, put_due};
@@ -32,8 +31,7 @@ impl Site {
         }
         head.open += 1;
         let key = name.message_key(head.incarnation, sequence);
-        let steady_ms = self.time.steady_ms();
-        txn.memo::<Lately>().note_heard(key.as_bytes(), steady_ms);
+        self.heard().note(key.as_bytes(), self.time.steady_ms());
         let at_ms = txn.now_ms().saturating_add(open.idle_ms);
         self.put_open(txn, name, head, (sequence, at_ms));
         Ok(())

@@ -48,15 +48,7 @@ pub(in super::super) struct Lately {
     heads: HashMap<Vec<u8>, Known, RandomState>,
     ordinals: LastOrdinals,
     /// Open messages, by the keys of their rows.
-    open: HashMap<Vec<u8>, Open, RandomState>,
-}
-
-/// What is known of an open message.
-#[derive(Default)]
-struct Open {
-    /// When its last part came, or it became open, by the steady clock.
-    heard_ms: Option<u64>,
-    growing: Option<Growing>,
+    growing: HashMap<Vec<u8>, Growing, RandomState>,
 }
 
 struct Known {
@@ -66,7 +58,7 @@ struct Known {
 }
 
 /// Some 4 MiB a partition. Tests forget often.
-const OPEN_MAX: usize = if cfg!(test) { 2 } else { 1 << 14 };
+const GROWING_MAX: usize = if cfg!(test) { 2 } else { 1 << 14 };
 
 /// Some 8 MiB a partition.
 const LATELY_MAX: usize = 1 << 16;
@@ -105,39 +97,23 @@ impl Lately {
 
     /// A message that grows, if it is known.
     pub(in super::super) fn growing(&self, key: &[u8]) -> Option<&Growing> {
-        self.open.get(key)?.growing.as_ref()
+        self.growing.get(key)
     }
 
     pub(in super::super) fn note_growing(&mut self, key: &[u8], growing: Growing) {
-        self.open(key).growing = Some(growing);
-    }
-
-    /// When an open message became longer, or open, by the steady clock; unknown after a restart.
-    pub(in super::super) fn heard_ms(&self, key: &[u8]) -> Option<u64> {
-        self.open.get(key)?.heard_ms
-    }
-
-    pub(in super::super) fn note_heard(&mut self, key: &[u8], steady_ms: u64) {
-        self.open(key).heard_ms = Some(steady_ms);
-    }
-
-    fn open(&mut self, key: &[u8]) -> &mut Open {
-        if self.open.len() >= OPEN_MAX && !self.open.contains_key(key) {
-            self.open.clear();
+        if let Some(known) = self.growing.get_mut(key) {
+            *known = growing;
+            return;
         }
-        self.open.entry(key.to_vec()).or_default()
+        if self.growing.len() >= GROWING_MAX {
+            self.growing.clear();
+        }
+        self.growing.insert(key.to_vec(), growing);
     }
 
-    /// The message's row is written anew.
+    /// The message's row is written anew, or it is not open any more.
     pub(in super::super) fn forget_growing(&mut self, key: &[u8]) {
-        if let Some(open) = self.open.get_mut(key) {
-            open.growing = None;
-        }
-    }
-
-    /// The message is not open any more.
-    pub(in super::super) fn forget_open(&mut self, key: &[u8]) {
-        self.open.remove(key);
+        self.growing.remove(key);
     }
 
     pub(in super::super) fn note_ordinal(&mut self, sender: u128, ordinal: u64) {

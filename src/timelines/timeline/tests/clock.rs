@@ -1,19 +1,22 @@
 //! What a clock that was wrong once leaves behind.
 //!
-//! Owns: the story of one reading ten years ahead that stamped every timeline, new ones too, for ever. Promises: only
-//! what was written meanwhile is stamped so. Must not: know how the clock judges readings; its own tests do.
+//! Owns: the story of one reading ten years ahead that stamped every timeline, new ones too, for ever; how long open
+//! messages have been silent. Promises: only what was written meanwhile is stamped so. Must not: know how the clock judges readings; its own tests do.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::timeline::EntryLimits;
-use crate::timeline::{Append, AppendOne, Error, Limits, Timelines, UpdateMessage};
+use crate::timeline::{Append, AppendOne, Error, Limits, Open, Timelines, UpdateMessage};
 use tideline_base::clock::Clock;
 use tideline_base::ids::{PartitionId, Position};
 use tideline_model::access::Asker;
 use tideline_store::partition::{Options, Partitions};
+use tideline_table::Purpose;
 
 const NOW_MS: u64 = 1_800_000_000_000;
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
 const AHEAD_MS: u64 = NOW_MS + 10 * 365 * 86_400_000;
 
 struct Bed {
@@ -39,12 +42,26 @@ impl Bed {
 
     /// Appends a message; gives its timestamp.
     async fn append(&self, timeline: &str) -> u64 {
+        self.append_as(timeline, None).await
+    }
+
+    /// Appends a message that ends by itself when no part comes for a minute.
+    async fn append_open(&self, timeline: &str) {
+        let open = Open {
+            column: "text".to_owned(),
+            idle_ms: MINUTE_MS,
+        };
+        self.append_as(timeline, Some(open)).await;
+    }
+
+    async fn append_as(&self, timeline: &str, open: Option<Open>) -> u64 {
         let append = Append {
             timeline: timeline.to_owned(),
             asker: "u".into(),
             messages: vec![AppendOne {
                 message_id: None,
                 entry: Vec::new(),
+                open,
                 ..AppendOne::default()
             }],
             expect_head: None,
@@ -104,5 +121,40 @@ async fn one_wrong_time_is_not_every_timelines() {
     assert_eq!(bed.append("before").await, NOW_MS + 1);
     assert_eq!(bed.append("later").await, NOW_MS);
     assert_eq!(bed.append("meanwhile").await, AHEAD_MS);
+    bed.partitions.close().await;
+}
+
+#[tokio::test]
+async fn an_open_message_has_been_silent_for_as_long_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let bed = Bed::open(dir.path());
+    let mut timer = bed.timelines.timer(PartitionId(0));
+    let mut ended = async || timer.step().await.unwrap().abandoned;
+    bed.append_open("a").await;
+    // What the writer remembers of rows goes with a closure that fails, and when another node writes the log.
+    let failing = bed
+        .timelines
+        .submit(Purpose::Adds, PartitionId(0), 0, |_, _| -> Result<(), _> {
+            panic!("a closure that fails")
+        });
+    assert!(failing.await.is_err());
+    bed.clock.step(2 * HOUR_MS.cast_signed());
+    assert_eq!(ended().await, 0);
+    let now_ms = NOW_MS + 2 * HOUR_MS;
+    bed.clock.set(now_ms + MINUTE_MS - 1);
+    assert_eq!(ended().await, 0);
+    bed.clock.set(now_ms + MINUTE_MS);
+    assert_eq!(ended().await, 1);
+    bed.append_open("b").await;
+    bed.partitions.close().await;
+    drop((bed, timer));
+
+    // Its part is of a time that is to come, as far as anybody knows now.
+    let bed = Bed::open(dir.path());
+    let mut timer = bed.timelines.timer(PartitionId(0));
+    let mut ended = async || timer.step().await.unwrap().abandoned;
+    assert_eq!(ended().await, 0);
+    bed.clock.set(NOW_MS + MINUTE_MS);
+    assert_eq!(ended().await, 1);
     bed.partitions.close().await;
 }

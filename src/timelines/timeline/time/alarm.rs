@@ -1,6 +1,6 @@
 //! When the next work of a partition is due, from its writer to its timer.
 //!
-//! Owns: the clock of the timelines, and an alarm for each partition. Promises: a due row that a closure writes is
+//! Owns: the clock of the timelines, an alarm for each partition, and what was heard there. Promises: a due row that a closure writes is
 //! noted here with its batch, so that the timer wakes in time and reads no view from before that batch; noting costs
 //! nothing where no row is written. Must not: know what is due.
 
@@ -13,10 +13,13 @@ use tideline_base::clock::Clock;
 use tideline_base::ids::{PartitionId, Position};
 use tideline_table::{Each, Partitions};
 
+use super::super::growth::Heard;
+
 /// The clock, and the alarms of all partitions.
 pub(in crate::timeline) struct Time {
     clock: Arc<Clock>,
     alarms: Each<Alarm>,
+    heard: Each<Heard>,
 }
 
 impl Time {
@@ -24,11 +27,17 @@ impl Time {
         Time {
             clock,
             alarms: Each::new(partitions, |_, _| Alarm::default()),
+            heard: Each::new(partitions, |_, _| Heard::default()),
         }
     }
 
     pub(in crate::timeline) fn alarm(&self, partition: PartitionId) -> Arc<Alarm> {
         self.alarms.of(partition)
+    }
+
+    /// When open messages of a partition were heard.
+    pub(in crate::timeline) fn heard(&self, partition: PartitionId) -> Arc<Heard> {
+        self.heard.of(partition)
     }
 }
 

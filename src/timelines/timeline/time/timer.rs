@@ -31,7 +31,7 @@ pub struct Timer {
     wakes_at_ms: u64,
     /// When the last step was. A clock that shows less was set back, so it can't say how long the pause has been.
     stepped_at_ms: u64,
-    /// By how much the clock was ahead of the steady one then.
+    /// By how much the clock was ahead of the steady one then, as far as it is known.
     ahead_ms: i64,
     /// After the clock was set back: from which time on rows of open messages are looked at before theirs.
     again_from_ms: Option<u64>,
@@ -89,7 +89,8 @@ impl Timelines {
             // What a restart finds.
             wakes_at_ms: 0,
             stepped_at_ms: 0,
-            ahead_ms: i64::MIN,
+            // Before this process began it may have been.
+            ahead_ms: i64::MAX,
             again_from_ms: None,
             unseen: None,
             walk: Walk::Unknown,

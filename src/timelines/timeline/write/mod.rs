@@ -13,7 +13,7 @@ use tideline_base::ids::{PartitionId, Position};
 use tideline_model::{Value, json_bytes};
 use tideline_table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
-use super::growth;
+use super::growth::{self, Heard};
 use super::members::{Configured, Policies};
 use super::rows::drop_rules::Window;
 use super::rows::epoch::Epochs;
@@ -43,6 +43,11 @@ impl Site {
     /// Where due rows of the partition are noted.
     pub(super) fn alarm(&self) -> std::sync::Arc<Alarm> {
         self.time.alarm(self.partition)
+    }
+
+    /// When open messages of the partition were heard.
+    pub(super) fn heard(&self) -> std::sync::Arc<Heard> {
+        self.time.heard(self.partition)
     }
 
     pub(super) fn epoch(&self, name: &Name, head: &HeadRow) -> Result<String, ReadError> {
