@@ -34,6 +34,7 @@ use super::super::entrance::seats::{Seat, Seats};
 use super::super::entrance::socket::{Shaken, Socket};
 use super::super::http::cors;
 use super::super::http::origin::Allowed;
+use super::super::http::request_id::{mark, request_of};
 use super::super::http::respond::{Answer, say, set};
 use super::super::http::timeouts::{Impatient, Owed, farewell, head_time_max};
 use super::super::http::{HEAD_BYTES_MAX, HEADERS_MAX, ONLY_PROXIES};
@@ -274,8 +275,12 @@ async fn serve_http(
                 let stop = stop.clone();
                 // Set before the answer is polled, because hyper reads the socket before it polls it.
                 let owed = Owed::new(&answers);
+                let logged = request_of(request.headers());
+                let id = Arc::clone(&logged.id);
                 Box::pin(async move {
-                    let mut answer = answer(request, owed, visit, inside).await;
+                    let answering = answer(request, owed, visit, inside);
+                    let mut answer = logged.within(answering).await;
+                    mark(&id, &mut answer);
                     if stop.is_cancelled() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                         set(&mut answer, CONNECTION, "close");
                     }

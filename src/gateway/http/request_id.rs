@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use hyper::header::{HeaderMap, HeaderValue};
 
-use super::respond::Answer;
 use tideline_base::request::Request;
 use tideline_base::trace::TraceParent;
 
 /// What its headers say of a request: the caller's ID or a new one, and its trace.
-pub(super) fn request_of(headers: &HeaderMap) -> Request {
+pub(crate) fn request_of(headers: &HeaderMap) -> Request {
     let given = only(headers, X_REQUEST_ID).filter(|text| is_id(text));
     let made = || uuid::Uuid::new_v4().hyphenated().to_string().into();
     let trace = only(headers, TRACEPARENT).and_then(|text| text.parse().ok());
@@ -29,10 +28,10 @@ pub(crate) fn trace_of<B>(request: &hyper::Request<B>) -> Option<TraceParent> {
     request.extensions().get::<Request>()?.trace
 }
 
-/// Puts a request's ID into its answer.
-pub(super) fn mark(id: &str, answer: &mut Answer) {
+/// Puts a request's ID into its answer, unless another node has.
+pub(crate) fn mark<B>(id: &str, answer: &mut hyper::Response<B>) {
     if let Ok(id) = HeaderValue::from_str(id) {
-        answer.headers_mut().insert(X_REQUEST_ID, id);
+        answer.headers_mut().entry(X_REQUEST_ID).or_insert(id);
     }
 }
 
