@@ -4,15 +4,18 @@ docs/CLUSTER.md: every door is the same door, whichever node is called; what was
 undone; while nobody owns the log calls wait.
 """
 
+import asyncio
 import concurrent.futures
 import contextlib
 import http.client
 import json
 import os
+import pathlib
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -26,6 +29,9 @@ from clustered import Cluster, Writer, faults, messages, soon
 from guarded import SECRET, closed, token
 from tables import one_key_table, signed
 from test_events import Stream
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "clients/python"))
+import tideline  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +205,62 @@ def test_a_hand_over_is_no_error_for_calls_of_http(tmp_path):
         assert [(writer.reasons, writer.unknown) for writer in writers] == [([], [])] * 6
         found, _ = messages(n2, "t")
         assert faults(found, writers) == []
+
+
+def test_a_hand_over_is_no_error_for_a_client_of_ours(tmp_path):
+    """It keeps to one node's address, whether that owns the log, takes over, ends and is started again, or never owns it."""
+    with Cluster(tmp_path, take_over="by itself") as cluster:
+        n1, n2, n3 = cluster.start().first().nodes
+        soon(lambda: n2.passes() and n3.passes())
+
+        def hand_overs():
+            yield cluster.take_over("n2", "--force")
+            n2.stop()
+            n2.start()
+            soon(n2.passes)
+            owner = cluster.owner()
+            yield cluster.command("drain", f"n{cluster.nodes.index(owner) + 1}", "--config", cluster.config)
+            yield cluster.owner_but(owner)
+
+        asyncio.run(asyncio.wait_for(amid(cluster.nodes, tmp_path, hand_overs()), 180))
+
+
+async def amid(nodes, directory, steps):
+    """Takes the steps, between which a client at each of the nodes appends and reads."""
+    sent, read = [[] for _ in nodes], [[] for _ in nodes]
+
+    async def write(client, sent):
+        while True:
+            sent.append((await client.append("t", {"n": len(sent)}))["sequence"])
+
+    async def follow(subscription, read):
+        async for event in subscription:
+            if event.kind == "message":
+                read.append(event.message["sequence"])
+
+    async def more():
+        counts = [len(one) + 10 for one in [*sent, *read]]
+        while any(len(one) < count for one, count in zip([*sent, *read], counts)):
+            ended = [task.exception() for task in tasks if task.done()]
+            assert not ended, ended
+            await asyncio.sleep(0.05)
+
+    async with contextlib.AsyncExitStack() as stack:
+        tasks = []
+        for number, node in enumerate(nodes):
+            url, store = f"ws://127.0.0.1:{node.port}/v1/connect", str(directory / f"client-{number}.db")
+            client = await stack.enter_async_context(tideline.Client(url, user=f"u{number}", store=store, delay_s=(0.1, 0.5)))
+            subscription = await client.subscribe("t")
+            tasks += [asyncio.create_task(write(client, sent[number])), asyncio.create_task(follow(subscription, read[number]))]
+        await more()
+        while await asyncio.to_thread(next, steps, True) is not True:
+            await more()
+        await more()
+        for task in tasks:
+            task.cancel()
+    numbers = sorted(number for one in sent for number in one)
+    assert len(set(numbers)) == len(numbers) and numbers[-1] - numbers[0] < len(numbers) + len(nodes)
+    assert all(one == list(range(one[0], one[0] + len(one))) for one in read)
 
 
 def test_the_same_door(tmp_path):
