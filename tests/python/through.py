@@ -69,7 +69,7 @@ WHY = {
     "its fault waits for a batch that a cluster has not": "test_a_page_does_not_bring_back_what_has_changed",
     "the standby's disk fills beside it": "test_on_a_full_disk_the_index_alone_stops_and_goes_on_by_itself",
     "a node's health, figures, log and places for connections are its own": """
-        test_ready test_supervised test_a_new_server_is_well
+        test_ready test_supervised test_a_new_server_is_well test_an_answer_by_http_names_its_lines
         test_a_refused_page_or_name_is_told_once_with_what_to_set
         test_a_wait_ends_with_the_first_line_that_is_asked_for test_connections_of_an_address
         test_connections_that_ask_for_nothing_make_room test_handshakes_of_an_address test_nobody_else_is_believed

@@ -1,7 +1,8 @@
 //! What a clock that was wrong once leaves behind.
 //!
 //! Owns: the story of one reading ten years ahead that stamped every timeline, new ones too, for ever; how long open
-//! messages have been silent. Promises: only what was written meanwhile is stamped so. Must not: know how the clock judges readings; its own tests do.
+//! messages have been silent. Promises: only what was written meanwhile is stamped so. Must not: know how the clock
+//! judges readings; its own tests do.
 
 use std::path::Path;
 use std::sync::Arc;

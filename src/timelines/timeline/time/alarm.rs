@@ -1,8 +1,8 @@
 //! When the next work of a partition is due, from its writer to its timer.
 //!
-//! Owns: the clock of the timelines, an alarm for each partition, and what was heard there. Promises: a due row that a closure writes is
-//! noted here with its batch, so that the timer wakes in time and reads no view from before that batch; noting costs
-//! nothing where no row is written. Must not: know what is due.
+//! Owns: the clock of the timelines, an alarm for each partition, and what was heard there. Promises: a due row that a
+//! closure writes is noted here with its batch, so that the timer wakes in time and reads no view from before that
+//! batch; noting costs nothing where no row is written. Must not: know what is due.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
