@@ -73,6 +73,8 @@ WHY = {
         test_a_refused_page_or_name_is_told_once_with_what_to_set
         test_a_wait_ends_with_the_first_line_that_is_asked_for test_connections_of_an_address
         test_connections_that_ask_for_nothing_make_room test_handshakes_of_an_address test_nobody_else_is_believed
+        test_others_are_answered_and_memory_stays_within_its_bounds[silent_connections]
+        test_others_are_answered_and_memory_stays_within_its_bounds[own_sessions]
         test_strangers_give_their_places_to_those_who_ask_for_something test_the_log_is_read_page_by_page
         test_the_start_says_where_the_console_and_the_demo_are test_what_is_not_kept_any_more_is_counted
         test_what_is_not_taken_in_time_is_a_dead_letter_and_delivery_goes_on""",
