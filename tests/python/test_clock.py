@@ -292,7 +292,7 @@ def test_a_step_of_the_clock_neither_closes_an_answer_nor_leaves_a_dead_one_open
         time.sleep(1)
         stepped.set(-30)
         ends(ann, soon)
-    # Nor is it by a server that does not run.
+    # A server that does not run sees no step at all.
     for offset in [2 * HOUR, 0]:
         stepped.stop()
         stepped.set(offset)

@@ -23,7 +23,7 @@ NAMES = itertools.count(1)
 PATIENCE = 60
 
 
-#: What can't be run so, and why: tests, one of them with its parameter, and whole files.
+#: What can't be run so, and why: tests, some of them with a parameter, and whole files.
 WHY = {
     "a directory of a cluster is served with other settings": "test_a_location_is_as_the_client_has_reached_the_server",
     "a standby that ends cuts what it passes on": "test_a_silent_stream_lives_and_the_end_of_the_server_is_told",
