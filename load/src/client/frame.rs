@@ -37,7 +37,7 @@ pub fn close_code(error: &io::Error) -> Option<u16> {
 }
 
 /// The addresses of a cluster's nodes, with commas between.
-fn addresses(urls: &str) -> Vec<&str> {
+pub(super) fn addresses(urls: &str) -> Vec<&str> {
     urls.split(',').map(str::trim).collect()
 }
 

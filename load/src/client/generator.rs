@@ -382,13 +382,18 @@ mod tests {
         };
         let (run, recorder) = LocalSet::new().run_until(stalls).await;
         let outcome = run.outcome("such", &json!({})).expect("a result");
-        let due = run.window.length().as_secs_f64() * 20_000.0;
+        // It began to send at some time behind the window's begin, and at the latest when `stalled` began to wait.
+        let most = run.window.length().as_secs_f64() * 20_000.0;
         let (sent, lateness) = (recorder.count(), outcome.validity.lateness);
         assert_eq!(lateness.map(|lateness| lateness.sent), Some(sent));
-        assert!(sent.abs_diff(due as u64) < 100 && run.checks.faults() == 0);
+        assert!(
+            (2_000..=most as u64 + 1).contains(&sent),
+            "{sent} of {most}"
+        );
+        assert_eq!(run.checks.faults(), 0);
         // Each waited for as long as the server stalled behind the end.
         let (latency, _) = recorder.recorded();
-        assert!(sent > 1_000 && latency.min() >= 100_000, "{latency:?}");
+        assert!(latency.min() >= 100_000, "{latency:?}");
     }
 
     #[tokio::test]

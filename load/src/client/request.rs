@@ -138,7 +138,7 @@ impl<A: Ask> Talk for Session<A> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
@@ -174,21 +174,21 @@ mod tests {
         }
     }
 
-    async fn came(listener: &TcpListener) -> TcpStream {
+    pub(in crate::client) async fn came(listener: &TcpListener) -> TcpStream {
         let (mut stream, _) = listener.accept().await.expect("a connection");
         assert!(stream.read(&mut [0; 1_000]).await.expect("a handshake") > 0);
         stream.write_all(UPGRADED.as_bytes()).await.expect("sent");
         stream
     }
 
-    async fn frame(stream: &mut TcpStream) -> Vec<u8> {
+    pub(in crate::client) async fn frame(stream: &mut TcpStream) -> Vec<u8> {
         let mut bytes = vec![0; 1_000];
         let length = stream.read(&mut bytes).await.expect("a request");
         bytes.truncate(length);
         bytes
     }
 
-    async fn say(stream: &mut TcpStream, text: &str) {
+    pub(in crate::client) async fn say(stream: &mut TcpStream, text: &str) {
         let frame = [&[0x81, 126, 0, text.len() as u8], text.as_bytes()].concat();
         stream.write_all(&frame).await.expect("sent");
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the JSON around requests and answers; one connection's request numbers. Promises: requests leave in the order
 //! of the calls; answers come out in the order of arrival; what is neither a result nor a refusal is no answer, so that
-//! the caller can read it as a push. Must not: know what is asked, or reconnect and repeat anything.
+//! the caller can read it as a push. Must not: know what is asked, or repeat on another connection what writes.
 
 use std::fmt::Display;
 use std::io;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::frame::{put_text, texts, upgrade};
+use super::frame::{addresses, put_text, texts, upgrade};
 use super::pipe::{Pipe, Way};
 use crate::exit::Stop;
 use crate::outcome::checks::Checks;
@@ -180,7 +180,7 @@ impl From<CallError> for Stop {
 
 /// Connects as [`upgrade`] does; with a user, as that user.
 pub(crate) async fn open(url: &str, way: Way, user: Option<&str>) -> io::Result<Pipe> {
-    let mut client = Client::on(upgrade(url, way).await?);
+    let mut client = Client::on(url, way, upgrade(url, way).await?);
     if let Some(user) = user {
         let opened = client.call::<IgnoredAny>("session.open", json!({ "user": user }));
         let failed = |why| io::Error::other(format!("no session for {user}: {why}"));
@@ -191,6 +191,10 @@ pub(crate) async fn open(url: &str, way: Way, user: Option<&str>) -> io::Result<
 
 /// A connection that asks one thing at a time.
 pub(crate) struct Client {
+    url: String,
+    way: Way,
+    /// The `session.open` that says as whom it asks.
+    session: Option<Value>,
     pipe: Pipe,
     parts: Vec<u8>,
     /// What is to go out.
@@ -211,11 +215,17 @@ impl Client {
         user: Option<&str>,
     ) -> Result<Client, CallError> {
         let lost = |error| CallError::Lost(format!("{url}: {error}"));
-        open(url, way, user).await.map(Client::on).map_err(lost)
+        let pipe = open(url, way, user).await.map_err(lost)?;
+        let mut client = Client::on(url, way, pipe);
+        client.session = user.map(|user| json!({ "user": user }));
+        Ok(client)
     }
 
-    fn on(pipe: Pipe) -> Client {
+    fn on(url: &str, way: Way, pipe: Pipe) -> Client {
         Client {
+            url: url.to_owned(),
+            way,
+            session: None,
             pipe,
             parts: Vec::new(),
             out: Vec::new(),
@@ -224,9 +234,37 @@ impl Client {
     }
 
     /// Asks to be this user. It goes out with the next call: one round trip for both.
-    pub(crate) fn become_user(&mut self, params: &impl Serialize) {
-        put_request(&mut self.out, self.next_id, "session.open", params);
+    pub(crate) fn become_user(&mut self, params: Value) {
+        put_request(&mut self.out, self.next_id, "session.open", &params);
         self.next_id += 1;
+        self.session = Some(params);
+    }
+
+    /// As `insist`, of what changes nothing: at a cluster's nodes it is asked again over another connection where one
+    /// is lost.
+    pub(crate) async fn read<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, CallError> {
+        let late = Instant::now() + INSISTENCE;
+        loop {
+            match self.insist(method, &params).await {
+                Err(CallError::Lost(_)) if self.has_others() && Instant::now() < late => {
+                    let mut other = Client::open_as(&self.url, self.way, None).await?;
+                    if let Some(session) = self.session.take() {
+                        other.become_user(session);
+                    }
+                    *self = other;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Whether it can connect elsewhere, too.
+    fn has_others(&self) -> bool {
+        addresses(&self.url).len() > 1
     }
 
     /// As `call`, again and again while it is refused for now, but not forever.
@@ -324,6 +362,7 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
+    use super::super::request::tests::{came, frame, say};
     use super::*;
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::TcpListener;
@@ -369,7 +408,7 @@ mod tests {
         let frame = |text: &&str| [&[0x81, text.len() as u8], text.as_bytes()].concat();
         let frames: Vec<_> = texts.iter().flat_map(frame).collect();
         server.write_all(&frames).await.expect("written");
-        Client::on(pipe.expect("connected"))
+        Client::on(&address, Way::Plain, pipe.expect("connected"))
     }
 
     #[tokio::test]
@@ -377,9 +416,42 @@ mod tests {
         let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":403,"message":"no"}}"#;
         let answered = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
         let mut client = told(&[refused, answered]).await;
-        client.become_user(&json!({ "user": "u" }));
+        client.become_user(json!({ "user": "u" }));
         let called = client.call::<IgnoredAny>("ping", json!({})).await;
         assert!(matches!(called, Err(CallError::Refused(no)) if no.code == 403));
+    }
+
+    #[tokio::test]
+    async fn a_read_that_is_lost_is_asked_again_at_a_clusters_nodes_as_the_same_user() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let serving = async {
+            for asked in ["ping", "ping", "session.open"] {
+                let mut stream = came(&listener).await;
+                let text = frame(&mut stream).await;
+                let text = String::from_utf8_lossy(&text);
+                assert!(text.contains(asked), "{text}");
+                let answer = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+                if asked == "session.open" {
+                    say(&mut stream, &answer(2)).await;
+                }
+            }
+        };
+        let asking = async {
+            let one = format!("ws://{address}/");
+            let mut client = Client::open(&one).await.expect("connected");
+            let lost = client.read::<IgnoredAny>("ping", json!({})).await;
+            assert!(matches!(lost, Err(CallError::Lost(_))));
+            let mut client = Client::open(&format!("{one},{one}"))
+                .await
+                .expect("connected");
+            client.session = Some(json!({ "user": "u" }));
+            client
+                .read::<IgnoredAny>("ping", json!({}))
+                .await
+                .expect("answered");
+        };
+        tokio::join!(serving, asking);
     }
 
     #[tokio::test]

@@ -132,7 +132,7 @@ impl Device<'_> {
         let (crowd, device) = (self.store.crowd, self.store.device);
         let client = &mut Client::open(&crowd.run.url).await?;
         let user = &crowd.plan.nicks[self.store.nick];
-        client.become_user(&json!({ "user": user, "device": device }));
+        client.become_user(json!({ "user": user, "device": device }));
         if !self.polls {
             self.is_broken = false;
             let places = self.store.places.values_mut();

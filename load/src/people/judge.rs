@@ -103,7 +103,7 @@ async fn asked(
     until: Instant,
 ) -> Result<Answer, CallError> {
     let name = &crowd.plan.nicks[nick];
-    client.become_user(&json!({ "user": name }));
+    client.become_user(json!({ "user": name }));
     loop {
         let answer = ask(client, name).await?;
         let found = answer.wrongs(crowd, nick);
@@ -125,7 +125,7 @@ async fn asked(
 async fn ask(client: &mut Client, nick: &str) -> Result<Answer, CallError> {
     let params = json!({ "limit": PAGE, "columns": [] });
     let list = pages(client, "conversation.list", params, "after").await?;
-    let count = client.insist("conversation.count", json!({})).await?;
+    let count = client.read("conversation.count", json!({})).await?;
     // One that was never written to does not exist.
     let inbox = tally::whole(client, &format!("$inbox/{nick}")).await?;
     let inbox = inbox.messages;

@@ -110,7 +110,7 @@ async fn say(
         if let Some(sender) = line.sender
             && line.sender != *nick
         {
-            front.become_user(&json!({ "user": nicks[sender] }));
+            front.become_user(json!({ "user": nicks[sender] }));
             *nick = line.sender;
         }
         let caller = if line.sender.is_some() { front } else { back };

@@ -44,7 +44,7 @@ pub(crate) async fn pages<T: DeserializeOwned>(
 ) -> Result<Vec<T>, CallError> {
     let mut all = Vec::new();
     loop {
-        let page: Part<T> = client.insist(method, &params).await?;
+        let page: Part<T> = client.read(method, &params).await?;
         all.extend(page.of);
         let Some(next) = page.next else {
             return Ok(all);
@@ -111,7 +111,7 @@ pub(crate) async fn listed(
     for number in users {
         let mut client = client(run, number).await?;
         loop {
-            let counted: Counted = client.insist("conversation.count", json!({})).await?;
+            let counted: Counted = client.read("conversation.count", json!({})).await?;
             if counted.conversations == due {
                 break;
             }

@@ -274,7 +274,7 @@ pub(crate) async fn page<M: DeserializeOwned>(
     limit: u32,
 ) -> Result<Option<Page<M>>, CallError> {
     let params = json!({ "timeline": timeline, "from": from, "limit": limit });
-    match client.insist("message.range", params).await {
+    match client.read("message.range", params).await {
         Err(CallError::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(None),
         page => page.map(Some),
     }
