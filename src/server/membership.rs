@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::faults;
@@ -31,10 +31,11 @@ use crate::data_directory::{Opened, StoreFailure};
 use crate::gateway::NodeSecret;
 use crate::ids::PartitionId;
 use crate::metrics::{self, Metrics};
-use crate::partition::{MemberOptions, Partitions, Role, directory_map};
+use crate::partition::{MemberOptions, Partitions, Role, Shut, directory_map};
 
 /// See the file's opening.
 pub(super) struct Membership {
+    me: Weak<Membership>,
     key: ClusterKey,
     digests: BTreeMap<String, String>,
     /// `None` = they have ended, and let go of their directory.
@@ -51,6 +52,8 @@ pub(super) struct Membership {
     has_joined: AtomicBool,
     /// A person has drained it.
     is_drained: AtomicBool,
+    /// Calls wait, while the log is handed over.
+    shut: Mutex<Option<Shut>>,
     /// Since when it has its role, ms since 1970.
     since: Mutex<u64>,
     metrics: metrics::Cluster,
@@ -158,10 +161,12 @@ impl Membership {
             let why = "the partition is no member's".to_owned();
             watch::channel(Role::Stopped(why)).1
         });
-        let membership = Membership {
+        let secret = key.secret().map_err(|error| StartError::Setting(error.0))?;
+        let membership = Arc::new_cyclic(|me| Membership {
+            me: Weak::clone(me),
             digests,
             key: key.clone(),
-            secret: key.secret().map_err(|error| StartError::Setting(error.0))?,
+            secret,
             partitions: Mutex::new(Some(partitions)),
             clock: Arc::clone(by.2),
             giving: Giving::default(),
@@ -170,10 +175,10 @@ impl Membership {
             driver: Mutex::new(Some(driver)),
             has_joined: AtomicBool::new(false),
             is_drained: AtomicBool::new(is_drained),
+            shut: Mutex::default(),
             since: Mutex::new(by.2.now_ms()),
             metrics,
-        };
-        let membership = Arc::new(membership);
+        });
         membership.watch();
         Ok((membership, opened))
     }

@@ -8,6 +8,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -20,7 +21,7 @@ import threading
 import time
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from centrifuge_wire import Peer
 from certificates import Authority
@@ -261,6 +262,88 @@ async def amid(nodes, directory, steps):
     numbers = sorted(number for one in sent for number in one)
     assert len(set(numbers)) == len(numbers) and numbers[-1] - numbers[0] < len(numbers) + len(nodes)
     assert all(one == list(range(one[0], one[0] + len(one))) for one in read)
+
+
+def test_a_hand_over_refuses_nothing_that_came_over_a_websocket(tmp_path):
+    """Not what had begun, which is answered, nor what comes meanwhile, which has no answer before 4002."""
+    with Cluster(tmp_path, take_over="by itself") as cluster:
+        n1, n2, n3 = cluster.start().first().nodes
+        soon(lambda: n2.passes() and n3.passes())
+        talkers = [Talker(node, f"{name}{number}") for name, node in zip("abc", cluster.nodes) for number in range(3)]
+
+        def go_on():
+            counts = [len(talker.acknowledged) + 50 for talker in talkers]
+            soon(lambda: all(len(talker.acknowledged) >= count for talker, count in zip(talkers, counts)))
+
+        for number in range(4):
+            go_on()
+            owner = cluster.owner()
+            if number % 2 == 0:
+                owner.stop()
+                owner.start()
+                soon(owner.passes)
+            else:
+                name = f"n{cluster.nodes.index(owner) + 1}"
+                cluster.command("drain", name, "--config", cluster.config)
+                cluster.owner_but(owner)
+                cluster.command("undrain", name, "--config", cluster.config)
+        go_on()
+        for talker in talkers:
+            talker.end()
+        assert [talker.errors for talker in talkers] == [[]] * len(talkers)
+        assert {code for talker in talkers for code in talker.closed} == {4002}
+        found, _ = messages(n2, "t")
+        assert [sequence for _, sequence in found] == list(range(1, len(found) + 1))
+        names = {name for name, _ in found}
+        assert len(names) == len(found) and all(talker.acknowledged <= names for talker in talkers)
+
+
+class Talker(threading.Thread):
+    """Many appends on their way over one WebSocket, and a `sync` that waits. What has no answer when it is closed is sent
+    again, by its message ID."""
+
+    def __init__(self, node, prefix):
+        super().__init__(daemon=True)
+        self.node, self.prefix = node, prefix
+        self.acknowledged, self.errors, self.closed = set(), [], []
+        self.ends = threading.Event()
+        self.unanswered, self.names = {}, (f"{prefix}-{number}" for number in itertools.count())
+        self.start()
+
+    def run(self):
+        while not self.ends.is_set():
+            try:
+                with Client(self.node) as client:
+                    self.talk(client)
+            except ConnectionClosed as closed:
+                self.closed.append(closed.rcvd and closed.rcvd.code)
+            except (OSError, InvalidHandshake):
+                # It has stopped, and is started again.
+                time.sleep(0.05)
+
+    def talk(self, client):
+        waits = None
+        asked = {client.ask("message.append", **params): params for params in self.unanswered.values()}
+        while not self.ends.is_set():
+            if waits is None:
+                waits = client.ask("sync", positions={f"quiet-{self.prefix}": 0}, wait_ms=20_000)
+            while len(asked) < 32:
+                name = next(self.names)
+                params = self.unanswered[name] = {"timeline": "t", "entry": {"name": name}, "message_id": name}
+                asked[client.ask("message.append", **params)] = params
+            said = client.receive()
+            if "error" in said:
+                self.errors.append(said)
+            if said.get("id") == waits:
+                waits = None
+            elif params := asked.pop(said.get("id"), None):
+                self.acknowledged.add(params["message_id"])
+                self.unanswered.pop(params["message_id"])
+
+    def end(self):
+        self.ends.set()
+        self.join(60)
+        assert not self.is_alive()
 
 
 def test_the_same_door(tmp_path):

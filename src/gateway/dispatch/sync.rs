@@ -180,7 +180,7 @@ async fn wait_by_device(
             let slots = tokio::select! {
                 slots = mailbox.take() => slots,
                 () = tokio::time::sleep_until(until) => return wait.ends(shared, looked).await,
-                () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
+                () = shared.waits_over.cancelled() => return Ok(looked),
                 () = other_rules(&mut wait.turns) => vec![OWN_SIDE],
             };
             if slots.contains(&OWN_SIDE) {
@@ -235,7 +235,7 @@ async fn wait(
         slots = tokio::select! {
             slots = mailbox.take() => Some(slots),
             () = tokio::time::sleep_until(until) => return wait.ends(shared, looked).await,
-            () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
+            () = shared.waits_over.cancelled() => return Ok(looked),
             () = other_rules(&mut wait.turns) => None,
         };
     }

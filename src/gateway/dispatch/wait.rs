@@ -43,7 +43,8 @@ impl Wait {
         watched.map_err(|full| too_many(&self.watched, full))
     }
 
-    /// It ends without news, if there is none.
+    /// Its time is up: it ends without news, if there is none. Where the server ends, the answer is what was seen last,
+    /// for another node may own the log.
     pub(in super::super) async fn ends<T>(self, shared: &Shared, none: T) -> Result<T, Failure> {
         shared.timelines.proof().await.map_err(refusal)?;
         Ok(none)

@@ -131,15 +131,22 @@ impl Admitted {
         limits.bound(self.payer(), incoming, bytes);
     }
 
-    /// Does work that has not begun, while no split or merge of partitions is about to begin. Those wait for work that
+    /// Does work that has not begun, while no split, merge or hand-over is about to begin. Those wait for work that
     /// may write, and not for calls that wait for news. `Err` = the credential counts no more.
     pub(in super::super) async fn perform<T>(
         &self,
         does: Does,
         work: impl Future<Output = T>,
     ) -> Result<T, Failure> {
-        let inside = self.shared.gate.clone().pass().await;
-        let _inside = does.changes().then_some(inside);
+        let inside = match self.shared.gate.enter() {
+            None => {
+                // What waits there when the server ends is refused, and by a node of a cluster asked elsewhere.
+                let passing = self.shared.gate.clone().pass();
+                self.shared.draining.run_until_cancelled(passing).await
+            }
+            inside => inside,
+        };
+        let _inside = inside.filter(|_| does.changes());
         // The body, or the gate, may have taken its time.
         self.check()?;
         match does {

@@ -80,7 +80,7 @@ impl Session {
         received
     }
 
-    /// Passes the gate at which calls wait while partitions are split or merged, before the first call of this turn;
+    /// Passes the gate at which calls wait for splits, merges and hand-overs, before the first call of this turn;
     /// whether calls may begin. Until then the frame is held, and the socket is not read.
     fn poll_pass(&mut self, context: &mut Context<'_>) -> bool {
         if self.jobs.inside.is_none() && self.passing.is_none() {

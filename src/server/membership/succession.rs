@@ -1,8 +1,8 @@
 //! How a node comes to own the log, and lets go of it.
 //!
 //! Owns: hand-overs, the look at whether the owner's process is there. Promises: who can't serve or is about to end
-//! gives the log to one that can own it at once; a connection is tried only to an owner that is silent. Must not:
-//! decide who owns: what drives the log does.
+//! gives the log to one that can own it at once; calls that have begun are answered before; a connection is tried only
+//! to an owner that is silent. Must not: decide who owns: what drives the log does.
 
 use std::io::ErrorKind;
 use std::sync::{Arc, PoisonError, Weak};
@@ -16,6 +16,7 @@ use super::Membership;
 use crate::commands::address::Address;
 use crate::config::TakeOver;
 use crate::partition::Role;
+use tideline_jetstream::Driver;
 
 impl Membership {
     /// Waits until the node owns the log.
@@ -44,19 +45,42 @@ impl Membership {
 
     /// Hands the log over to a standby, before this node ends; where nodes take over by themselves.
     pub(in super::super) async fn hand_over(&self, term: u64) {
-        if self.key.take_over == TakeOver::ByItself
-            && let Some(driver) = self.driver()
-            && let Ok(Some(to)) = spawn_blocking(move || driver.hand_over()).await
-        {
-            tracing::info!(node = self.key.node, to, "hands the log over");
-            let mut role = self.role.clone();
-            let is_followed = |role: &Role| match role {
-                Role::Follows { owner, term: of } => owner.is_some() && *of > term,
-                Role::Owns { term: of } => *of > term,
-                Role::Ended | Role::Stopped(_) => true,
-            };
-            // In vain if NATS does not answer: then the others find out by themselves.
-            let _ = timeout(HANDS_OVER, role.wait_for(is_followed)).await;
+        if self.key.take_over == TakeOver::ByItself {
+            self.let_go(term, |driver| driver.hand_over()).await;
+        }
+    }
+
+    /// Lets go of the log as its driver is asked to, and to the node that it names; `None` = nobody takes it. Calls
+    /// that have begun are answered before. What comes meanwhile waits until connections are closed, for it would be
+    /// refused here, and the next owner answers it.
+    pub(super) async fn let_go(
+        &self,
+        term: u64,
+        ask: impl FnOnce(&Driver) -> Option<String> + Send + 'static,
+    ) {
+        let (Some(driver), Some(partitions)) = (self.driver(), self.partitions()) else {
+            return;
+        };
+        let shut = partitions.gate().shut();
+        drop(partitions);
+        // A client that does not read never ends its calls.
+        let _ = timeout(CALLS_MAX, shut.empty()).await;
+        let Ok(Some(to)) = spawn_blocking(move || ask(&driver)).await else {
+            return;
+        };
+        tracing::info!(node = self.key.node, to, "hands the log over");
+        let waiting = || self.shut.lock().unwrap_or_else(PoisonError::into_inner);
+        *waiting() = Some(shut);
+        let mut role = self.role.clone();
+        let is_followed = |role: &Role| match role {
+            Role::Follows { owner, term: of } => owner.is_some() && *of > term,
+            Role::Owns { term: of } => *of > term,
+            Role::Ended | Role::Stopped(_) => true,
+        };
+        let followed = timeout(HANDS_OVER, role.wait_for(is_followed)).await;
+        // In vain if NATS does not answer: then the others find out by themselves, and calls are refused.
+        if followed.is_err() {
+            *waiting() = None;
         }
     }
 
@@ -140,6 +164,8 @@ async fn probe(member: Weak<Membership>) {
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Calls that have begun may take so long; those that take longer are refused if they write then.
+const CALLS_MAX: Duration = Duration::from_millis(150);
 const GIVES_UP: Duration = Duration::from_secs(5);
 /// A hand-over takes about a tenth of a second.
 const HANDS_OVER: Duration = Duration::from_secs(3);

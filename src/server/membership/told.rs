@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tideline_jetstream::{Standing, Unready};
+use tideline_jetstream::{Driver, Standing, Unready};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
@@ -129,30 +129,37 @@ impl Cluster for Membership {
 
     fn resign(&self, to: Option<String>) -> Result<(), String> {
         let node = &self.key.node;
-        if self.owned().is_none() {
+        let Some(term) = self.owned() else {
             return Err(format!("node {node} does not own the log"));
-        }
+        };
         if let Some(to) = &to
             && (to == node || !self.key.nodes.contains_key(to))
         {
             return Err(format!("{to} is no other node of the cluster"));
         }
-        if let Some(driver) = self.driver() {
-            drop(spawn_blocking(move || driver.resign(to)));
+        if let Some(me) = self.me.upgrade() {
+            tokio::spawn(async move {
+                let resign = |driver: &Driver| {
+                    let named = to.clone().unwrap_or_else(|| "nobody".to_owned());
+                    driver.resign(to);
+                    Some(named)
+                };
+                me.let_go(term, resign).await;
+            });
         }
         Ok(())
     }
 
     fn drain(&self, is_drained: bool) {
         self.is_drained.store(is_drained, Ordering::Relaxed);
-        if let Some(driver) = self.driver() {
-            drop(spawn_blocking(move || {
-                driver.drain(is_drained);
-                if is_drained {
-                    // Without anybody to hand over to it goes on; whoever asked looks at that.
-                    let _ = driver.hand_over();
+        if let (Some(me), Some(driver)) = (self.me.upgrade(), self.driver()) {
+            tokio::spawn(async move {
+                let _ = spawn_blocking(move || driver.drain(is_drained)).await;
+                // Without anybody to hand over to it goes on; whoever asked looks at that.
+                if is_drained && let Some(term) = me.owned() {
+                    me.let_go(term, |driver| driver.hand_over()).await;
                 }
-            }));
+            });
         }
     }
 

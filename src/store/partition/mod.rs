@@ -80,7 +80,7 @@ use set::Set;
 use shared::Shared;
 pub use split::cut::Ending;
 pub use split::fault_point::Point;
-pub use split::gate::{Gate, Inside};
+pub use split::gate::{Gate, Inside, Shut};
 pub use split::making::{Making, Round};
 pub use split::offline::Estimate;
 pub use split::plan::Reshape;
@@ -197,7 +197,7 @@ impl Partitions {
         })
     }
 
-    /// Where calls wait while partitions are split or merged.
+    /// Where calls wait while partitions are split or merged, or the log is handed over.
     #[must_use]
     pub fn gate(&self) -> &Gate {
         &self.inner.gate

@@ -288,7 +288,7 @@ async fn wait(
             _ = mailbox.take() => {}
             () = other_rules(&mut wait.turns) => {}
             () = sleep_until(until) => return wait.ends(shared, looked).await,
-            () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
+            () = shared.waits_over.cancelled() => return Ok(looked),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where calls wait while partitions are split or merged.
+//! Where calls wait while partitions are split or merged, or the log is handed over to another node.
 //!
 //! Owns: [`Gate`]. Promises: a call that has passed is counted until it is done, so that the task that shuts the gate
 //! can wait for it; no call is refused. An open gate costs a call two counts of an atomic; a shut one opens when
