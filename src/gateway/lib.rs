@@ -47,7 +47,7 @@ pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
@@ -155,7 +155,7 @@ struct Shared {
     webhooks: Webhooks,
     reshaper: Reshaper,
     backups: Backups,
-    /// Where calls wait while partitions are split or merged.
+    /// Where calls wait while partitions are split or merged, or the log is handed over.
     gate: Gate,
     feed: Feed,
     clock: Arc<Clock>,
@@ -196,6 +196,8 @@ struct Shared {
     per_client: Arc<limits::Limits>,
     /// Waiting calls are to be answered now.
     waits_over: CancellationToken,
+    /// When clients come back; set before `draining`.
+    returns: OnceLock<session::goodbye::Return>,
     /// Connections are to finish what they have begun, and then to close.
     draining: CancellationToken,
     /// Connections are to be cut.
@@ -262,6 +264,7 @@ impl Gateway {
             door,
             sessions,
             waits_over: CancellationToken::new(),
+            returns: OnceLock::new(),
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
         });
@@ -347,6 +350,10 @@ impl Gateway {
 
     /// Lets every connection finish what is in flight, say `draining` and close; what is left after `limit` is cut.
     pub async fn drain(&self, limit: Duration) {
+        let is_in_cluster = self.shared.options.cluster.is_some();
+        let returns = session::goodbye::Return::of(self.sessions.len(), is_in_cluster);
+        // It drains once.
+        let _ = self.shared.returns.set(returns);
         self.shared.draining.cancel();
         self.sessions.close();
         if tokio::time::timeout(limit, self.sessions.wait())

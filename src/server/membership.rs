@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::faults;
 use tideline_cluster::{BACK_OFF_MS, ReadProof, TrimOptions};
 use tideline_jetstream::{Access, Demands, Driver, Options, genesis};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -52,7 +52,9 @@ pub(super) struct Membership {
     has_joined: AtomicBool,
     /// A person has drained it.
     is_drained: AtomicBool,
-    /// Calls wait, while the log is handed over.
+    /// One hand-over at a time.
+    hands_over: Semaphore,
+    /// The log is handed over: calls wait, until connections are closed.
     shut: Mutex<Option<Shut>>,
     /// Since when it has its role, ms since 1970.
     since: Mutex<u64>,
@@ -175,6 +177,7 @@ impl Membership {
             driver: Mutex::new(Some(driver)),
             has_joined: AtomicBool::new(false),
             is_drained: AtomicBool::new(is_drained),
+            hands_over: Semaphore::new(1),
             shut: Mutex::default(),
             since: Mutex::new(by.2.now_ms()),
             metrics,

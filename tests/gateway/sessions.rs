@@ -424,7 +424,9 @@ async fn a_waiting_sync_ends_with_news_with_its_time_and_with_the_server() {
     );
     let push = reader.push().await;
     assert_eq!(push["method"], "draining");
-    assert!(push["params"]["reconnect_in_ms"].as_u64().unwrap() >= 500);
+    // Of few connections all may come back at once, when it has started again.
+    let in_ms = push["params"]["reconnect_in_ms"].as_u64();
+    assert!((500..600).contains(&in_ms.unwrap()), "{in_ms:?}");
     assert_eq!(reader.closed().await, Some(4002));
     drop(reader);
     within(stopped).await.unwrap();

@@ -269,29 +269,35 @@ def test_a_hand_over_refuses_nothing_that_came_over_a_websocket(tmp_path):
     with Cluster(tmp_path, take_over="by itself") as cluster:
         n1, n2, n3 = cluster.start().first().nodes
         soon(lambda: n2.passes() and n3.passes())
+        n1.rpc(None, "message.append", timeline="t", entry={"name": "first"})
         talkers = [Talker(node, f"{name}{number}") for name, node in zip("abc", cluster.nodes) for number in range(3)]
 
         def go_on():
             counts = [len(talker.acknowledged) + 50 for talker in talkers]
             soon(lambda: all(len(talker.acknowledged) >= count for talker, count in zip(talkers, counts)))
 
-        for number in range(4):
+        for step in ["stop", "drain", "take-over"] * 2:
             go_on()
             owner = cluster.owner()
-            if number % 2 == 0:
+            name, other = (f"n{(cluster.nodes.index(owner) + more) % 3 + 1}" for more in [0, 1])
+            if step == "stop":
                 owner.stop()
                 owner.start()
                 soon(owner.passes)
-            else:
-                name = f"n{cluster.nodes.index(owner) + 1}"
+            elif step == "drain":
                 cluster.command("drain", name, "--config", cluster.config)
                 cluster.owner_but(owner)
                 cluster.command("undrain", name, "--config", cluster.config)
+            else:
+                cluster.take_over(other, "--force")
         go_on()
         for talker in talkers:
             talker.end()
         assert [talker.errors for talker in talkers] == [[]] * len(talkers)
         assert {code for talker in talkers for code in talker.closed} == {4002}
+        # There are others who serve, and few who come.
+        away_ms = [ms for talker in talkers for ms in talker.away_ms]
+        assert away_ms and max(away_ms) < 100, away_ms
         found, _ = messages(n2, "t")
         assert [sequence for _, sequence in found] == list(range(1, len(found) + 1))
         names = {name for name, _ in found}
@@ -299,13 +305,13 @@ def test_a_hand_over_refuses_nothing_that_came_over_a_websocket(tmp_path):
 
 
 class Talker(threading.Thread):
-    """Many appends on their way over one WebSocket, and a `sync` that waits. What has no answer when it is closed is sent
-    again, by its message ID."""
+    """Many appends on their way over one WebSocket, pages, and two calls of `sync` that wait, one of them for what all write.
+    What has no answer when it is closed is sent again, by its message ID."""
 
     def __init__(self, node, prefix):
         super().__init__(daemon=True)
         self.node, self.prefix = node, prefix
-        self.acknowledged, self.errors, self.closed = set(), [], []
+        self.acknowledged, self.errors, self.closed, self.away_ms = set(), [], [], []
         self.ends = threading.Event()
         self.unanswered, self.names = {}, (f"{prefix}-{number}" for number in itertools.count())
         self.start()
@@ -313,7 +319,8 @@ class Talker(threading.Thread):
     def run(self):
         while not self.ends.is_set():
             try:
-                with Client(self.node) as client:
+                # The library reads no goodbye behind what nobody reads.
+                with Client(self.node, close_timeout=0.1) as client:
                     self.talk(client)
             except ConnectionClosed as closed:
                 self.closed.append(closed.rcvd and closed.rcvd.code)
@@ -322,11 +329,16 @@ class Talker(threading.Thread):
                 time.sleep(0.05)
 
     def talk(self, client):
-        waits = None
         asked = {client.ask("message.append", **params): params for params in self.unanswered.values()}
+        others, head = {}, 0
         while not self.ends.is_set():
-            if waits is None:
-                waits = client.ask("sync", positions={f"quiet-{self.prefix}": 0}, wait_ms=20_000)
+            for what, method, params in [
+                ("page", "message.range", {"timeline": "t", "from": 1, "limit": 20}),
+                ("quiet", "sync", {"positions": {f"quiet-{self.prefix}": 0}, "wait_ms": 20_000}),
+                ("busy", "sync", {"positions": {"t": head}, "limit": 1, "wait_ms": 20_000}),
+            ]:
+                if what not in others.values():
+                    others[client.ask(method, **params)] = what
             while len(asked) < 32:
                 name = next(self.names)
                 params = self.unanswered[name] = {"timeline": "t", "entry": {"name": name}, "message_id": name}
@@ -334,11 +346,13 @@ class Talker(threading.Thread):
             said = client.receive()
             if "error" in said:
                 self.errors.append(said)
-            if said.get("id") == waits:
-                waits = None
-            elif params := asked.pop(said.get("id"), None):
+            if said.get("method") == "draining":
+                self.away_ms.append(said["params"]["reconnect_in_ms"])
+            others.pop(said.get("id"), None)
+            if params := asked.pop(said.get("id"), None):
                 self.acknowledged.add(params["message_id"])
                 self.unanswered.pop(params["message_id"])
+                head = max(head, said.get("result", {}).get("sequence", 0))
 
     def end(self):
         self.ends.set()

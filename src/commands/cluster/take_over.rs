@@ -66,7 +66,10 @@ async fn take(args: &TakeOverArgs, nodes: &Nodes, out: &mut Output) -> Result<()
         }
         let path = format!("/resign?to={node}");
         match nodes.call(owner, Method::POST, &path).await {
-            Ok(_) => say(out, &format!("{owner} hands the log over"))?,
+            Ok(_) => {
+                say(out, &format!("{owner} hands the log over"))?;
+                lets_go(nodes, owner).await;
+            }
             Err(why) => say(out, &format!("{owner} does not hand the log over: {why}"))?,
         }
     }
@@ -116,6 +119,17 @@ async fn take(args: &TakeOverArgs, nodes: &Nodes, out: &mut Output) -> Result<()
     )
 }
 
+/// Waits a while until the owner has handed it over: a claim before that would have calls refused that have begun.
+async fn lets_go(nodes: &Nodes, owner: &str) {
+    let until = Instant::now() + LETS_GO;
+    while let Ok(status) = nodes.status(owner).await
+        && status.role == NodeRole::Owner
+        && Instant::now() < until
+    {
+        sleep(LOOK_SOON).await;
+    }
+}
+
 fn behind(status: &NodeStatus) -> String {
     match status.known.saturating_sub(status.applied) {
         0 => format!("not behind, at {}", status.applied),
@@ -128,5 +142,7 @@ fn say(out: &mut Output, line: &str) -> Result<(), String> {
     told.map_err(|error| error.to_string())
 }
 
+const LETS_GO: Duration = Duration::from_secs(3);
+const LOOK_SOON: Duration = Duration::from_millis(10);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const ASK_EVERY: Duration = Duration::from_secs(5);

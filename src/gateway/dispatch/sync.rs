@@ -15,7 +15,7 @@ use super::people::conversation;
 use super::people::position::places;
 use super::shape::{self, page_bytes, size};
 use super::subscribe::REWIND;
-use super::wait::Wait;
+use super::wait::{Wait, unless_handed_over};
 use super::{Caller, Shared, Started, Work, refusal};
 use tideline_base::metrics::{Metrics, News};
 use tideline_model::access::Asker;
@@ -160,35 +160,38 @@ async fn wait_by_device(
     }
     let mut wait = Wait::begin(shared, &sync.asker, 0)?;
     let mailbox = Arc::new(Mailbox::default());
-    loop {
-        let names = shared
-            .people
-            .names(sync.asker.user())
-            .await
-            .map_err(refusal)?;
-        wait.follow(names.len())?;
-        let own_side = Timelines::own_side(sync.asker.user());
-        let watch = |name: &String, slot| shared.feed.watch(name, &mailbox, slot);
-        let mut watches: Vec<Watch> = names.iter().map(|name| watch(name, ANY)).collect();
-        watches.push(watch(&own_side, OWN_SIDE));
+    let waiting = async {
         loop {
-            let looked = look().await?;
-            if !looked.0.is_empty() || looked.1 {
-                drop(watches);
-                return Ok(looked);
-            }
-            let slots = tokio::select! {
-                slots = mailbox.take() => slots,
-                () = tokio::time::sleep_until(until) => return wait.ends(shared, looked).await,
-                () = shared.waits_over.cancelled() => return Ok(looked),
-                () = other_rules(&mut wait.turns) => vec![OWN_SIDE],
-            };
-            if slots.contains(&OWN_SIDE) {
-                // Perhaps there are other conversations now.
-                break;
+            let names = shared
+                .people
+                .names(sync.asker.user())
+                .await
+                .map_err(refusal)?;
+            wait.follow(names.len())?;
+            let own_side = Timelines::own_side(sync.asker.user());
+            let watch = |name: &String, slot| shared.feed.watch(name, &mailbox, slot);
+            let mut watches: Vec<Watch> = names.iter().map(|name| watch(name, ANY)).collect();
+            watches.push(watch(&own_side, OWN_SIDE));
+            loop {
+                let looked = look().await?;
+                if !looked.0.is_empty() || looked.1 {
+                    drop(watches);
+                    return Ok(looked);
+                }
+                let slots = tokio::select! {
+                    slots = mailbox.take() => slots,
+                    () = tokio::time::sleep_until(until) => return wait.ends(shared, looked).await,
+                    () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
+                    () = other_rules(&mut wait.turns) => vec![OWN_SIDE],
+                };
+                if slots.contains(&OWN_SIDE) {
+                    // Perhaps there are other conversations now.
+                    break;
+                }
             }
         }
-    }
+    };
+    unless_handed_over(shared, waiting.await, first)
 }
 
 /// The slots of a wait by device.
@@ -224,21 +227,24 @@ async fn wait(
             watch
         })
         .collect();
-    let mut slots = None;
-    loop {
-        // After watching, and after each word from a watch: the store knows whether it is news for this position.
-        let looked = look(slots).await?;
-        if !looked.0.is_empty() || looked.1 {
-            drop(watches);
-            return Ok(looked);
+    let waiting = async {
+        let mut slots = None;
+        loop {
+            // After watching, and after each word from a watch: the store knows whether it is news for this position.
+            let looked = look(slots).await?;
+            if !looked.0.is_empty() || looked.1 {
+                drop(watches);
+                return Ok(looked);
+            }
+            slots = tokio::select! {
+                slots = mailbox.take() => Some(slots),
+                () = tokio::time::sleep_until(until) => return wait.ends(shared, looked).await,
+                () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
+                () = other_rules(&mut wait.turns) => None,
+            };
         }
-        slots = tokio::select! {
-            slots = mailbox.take() => Some(slots),
-            () = tokio::time::sleep_until(until) => return wait.ends(shared, looked).await,
-            () = shared.waits_over.cancelled() => return Ok(looked),
-            () = other_rules(&mut wait.turns) => None,
-        };
-    }
+    };
+    unless_handed_over(shared, waiting.await, first)
 }
 
 fn count(metrics: &Metrics, answers: &News, synced: &[Synced]) {

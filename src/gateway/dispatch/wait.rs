@@ -43,11 +43,23 @@ impl Wait {
         watched.map_err(|full| too_many(&self.watched, full))
     }
 
-    /// Its time is up: it ends without news, if there is none. Where the server ends, the answer is what was seen last,
-    /// for another node may own the log.
+    /// It ends without news, if there is none.
     pub(in super::super) async fn ends<T>(self, shared: &Shared, none: T) -> Result<T, Failure> {
         shared.timelines.proof().await.map_err(refusal)?;
         Ok(none)
+    }
+}
+
+/// What a call comes to that has waited. Where the log is handed over meanwhile, that is what it saw first, of which it
+/// had proof: nobody can look again here.
+pub(super) fn unless_handed_over<T>(
+    shared: &Shared,
+    waited: Result<T, Failure>,
+    first: T,
+) -> Result<T, Failure> {
+    match waited {
+        Err(failure) if failure.reason == Reason::Unavailable && shared.gate.is_shut() => Ok(first),
+        waited => waited,
     }
 }
 

@@ -207,7 +207,7 @@ impl Asked {
             tokio::select! {
                 _ = mailbox.take() => {}
                 () = tokio::time::sleep_until(until) => return Ok(wait.ends(&self.shared, page).await?),
-                () = self.shared.waits_over.cancelled() => return Ok(page),
+                () = self.shared.waits_over.cancelled() => return Ok(wait.ends(&self.shared, page).await?),
                 () = other_rules(&mut wait.turns) => {}
             }
         }

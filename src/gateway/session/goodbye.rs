@@ -1,7 +1,7 @@
 //! How a connection ends.
 //!
-//! Owns: the close frame, and the wait for the client's. Promises: bounded time, whatever the client does. Must not:
-//! decide that it ends.
+//! Owns: the close frame, the wait for the client's, and when clients come back after a server's end. Promises: bounded
+//! time, whatever the client does. Must not: decide that it ends.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -10,12 +10,39 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
 use super::super::http::timeouts::farewell;
-use super::Session;
 use super::inbound::Inbound;
+use super::{Session, random};
 use tideline_wire::centrifuge::Disconnect;
 
 /// What RFC 6455 has room for.
 const CLOSE_REASON_BYTES_MAX: usize = 123;
+
+/// After how long the clients of a server that ends come back: so many at a time that whoever serves them keeps up.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Return {
+    at_least_ms: u64,
+    spread_ms: u64,
+}
+
+impl Return {
+    /// Of so many connections. In a cluster other nodes are there already; a server takes a moment to start again.
+    pub(in super::super) fn of(connections: usize, is_in_cluster: bool) -> Return {
+        Return {
+            at_least_ms: if is_in_cluster { 0 } else { RESTART_MS },
+            spread_ms: (connections as u64 / RETURNS_PER_MS).clamp(SPREAD_MS_MIN, SPREAD_MS_MAX),
+        }
+    }
+
+    /// For one of them, by chance.
+    pub(super) fn in_ms(self) -> u64 {
+        self.at_least_ms + random() % self.spread_ms
+    }
+}
+
+const RESTART_MS: u64 = 500;
+const RETURNS_PER_MS: u64 = 2;
+const SPREAD_MS_MIN: u64 = 100;
+const SPREAD_MS_MAX: u64 = 10_000;
 
 impl Session {
     /// Closes with a code of ours, counted under a reason.

@@ -104,13 +104,13 @@ pub(super) enum Done {
 
 impl Job {
     fn new(kind: Kind, cost: Cost, counted: Option<Held>, inside: Option<&Inside>) -> Job {
-        // Of several calls some may write, also if others read.
-        let may_write = cost.calls > 1 || matches!(cost.weight, Weight::Light | Weight::Append);
+        // Of several calls some may write, also if others wait.
+        let is_short = cost.calls > 1 || cost.weight != Weight::Wait;
         Job {
             kind,
             cost,
             _counted: counted,
-            _inside: inside.filter(|_| may_write).cloned(),
+            _inside: inside.filter(|_| is_short).cloned(),
         }
     }
 }

@@ -11,7 +11,7 @@ pub(super) mod centrifuge;
 pub(super) mod events;
 #[cfg(feature = "faults")]
 pub(super) mod fuzz;
-mod goodbye;
+pub(super) mod goodbye;
 mod inbound;
 mod jobs;
 pub(super) mod login;
@@ -319,8 +319,9 @@ impl Session {
     fn drained(&mut self) {
         if self.draining == Draining::Finishing && self.jobs.is_idle() {
             self.draining = Draining::Announced;
-            let wait = RECONNECT_MIN_MS + random() % RECONNECT_SPREAD_MS;
-            self.tell(draining(wait, self.form()));
+            let returns = self.shared.returns.get();
+            let wait_ms = returns.map_or(0, |returns| returns.in_ms());
+            self.tell(draining(wait_ms, self.form()));
         }
     }
 
@@ -391,6 +392,3 @@ fn random() -> u64 {
 }
 
 const STEPS_MAX: usize = 32;
-const RECONNECT_MIN_MS: u64 = 500;
-/// At a shutdown clients come back after a random time up to this, so that they do not all come at once.
-const RECONNECT_SPREAD_MS: u64 = 10_000;

@@ -5,7 +5,7 @@
 //! to an owner that is silent. Must not: decide who owns: what drives the log does.
 
 use std::io::ErrorKind;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::Membership;
 use crate::commands::address::Address;
 use crate::config::TakeOver;
-use crate::partition::Role;
+use crate::partition::{Role, Shut};
 use tideline_jetstream::Driver;
 
 impl Membership {
@@ -52,12 +52,16 @@ impl Membership {
 
     /// Lets go of the log as its driver is asked to, and to the node that it names; `None` = nobody takes it. Calls
     /// that have begun are answered before. What comes meanwhile waits until connections are closed, for it would be
-    /// refused here, and the next owner answers it.
+    /// refused here, and the next owner answers it. Where that is under way already, it is only waited for.
     pub(super) async fn let_go(
         &self,
         term: u64,
         ask: impl FnOnce(&Driver) -> Option<String> + Send + 'static,
     ) {
+        let _turn = self.hands_over.acquire().await;
+        if self.waiting().is_some() {
+            return;
+        }
         let (Some(driver), Some(partitions)) = (self.driver(), self.partitions()) else {
             return;
         };
@@ -69,8 +73,7 @@ impl Membership {
             return;
         };
         tracing::info!(node = self.key.node, to, "hands the log over");
-        let waiting = || self.shut.lock().unwrap_or_else(PoisonError::into_inner);
-        *waiting() = Some(shut);
+        *self.waiting() = Some(shut);
         let mut role = self.role.clone();
         let is_followed = |role: &Role| match role {
             Role::Follows { owner, term: of } => owner.is_some() && *of > term,
@@ -80,8 +83,13 @@ impl Membership {
         let followed = timeout(HANDS_OVER, role.wait_for(is_followed)).await;
         // In vain if NATS does not answer: then the others find out by themselves, and calls are refused.
         if followed.is_err() {
-            *waiting() = None;
+            *self.waiting() = None;
         }
+    }
+
+    /// What makes calls wait.
+    fn waiting(&self) -> MutexGuard<'_, Option<Shut>> {
+        self.shut.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands the log over: to a standby where these take over by themselves, else to nobody.

@@ -12,7 +12,7 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::shape::{page_bytes, size};
-use super::super::wait::Wait;
+use super::super::wait::{Wait, unless_handed_over};
 use super::super::{Caller, Shared, Started, Work, in_field, refusal};
 use crate::entrance::door::other_rules;
 use tideline_base::ids::{PartitionId, Position};
@@ -278,19 +278,22 @@ async fn wait(
         .iter()
         .map(|name| shared.feed.watch(name, &mailbox, 0))
         .collect();
-    loop {
-        let looked = look().await?;
-        if !looked.is_empty() {
-            drop(watches);
-            return Ok(looked);
+    let waiting = async {
+        loop {
+            let looked = look().await?;
+            if !looked.is_empty() {
+                drop(watches);
+                return Ok(looked);
+            }
+            tokio::select! {
+                _ = mailbox.take() => {}
+                () = other_rules(&mut wait.turns) => {}
+                () = sleep_until(until) => return wait.ends(shared, looked).await,
+                () = shared.waits_over.cancelled() => return wait.ends(shared, looked).await,
+            }
         }
-        tokio::select! {
-            _ = mailbox.take() => {}
-            () = other_rules(&mut wait.turns) => {}
-            () = sleep_until(until) => return wait.ends(shared, looked).await,
-            () = shared.waits_over.cancelled() => return Ok(looked),
-        }
-    }
+    };
+    unless_handed_over(shared, waiting.await, first)
 }
 
 /// Whether a request is a wait, for the limit on these.

@@ -68,6 +68,12 @@ impl Gate {
         }
     }
 
+    /// Whether calls wait now.
+    #[must_use]
+    pub fn is_shut(&self) -> bool {
+        self.inner.is_shut.load(Ordering::SeqCst)
+    }
+
     /// Shuts it. Calls that have passed are still inside; see [`Shut::empty`].
     #[must_use]
     pub fn shut(&self) -> Shut {
