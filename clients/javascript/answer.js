@@ -115,7 +115,7 @@ export class Answer {
     try {
       const placed = (result) => this.#placed(result);
       const { duplicate } = await this.#client.outbox.append(this.timeline, entry, options, placed);
-      if (is_known && duplicate) await this.#goOnBehind(left);
+      if (is_known && (duplicate || left)) await this.#goOnBehind(left);
       this.#last ??= 0;
       const { sequence, epoch } = this.#place;
       this.#opening.resolve({ sequence, epoch, text: this.#before, parts: this.#last });

@@ -25,7 +25,7 @@ pub enum Answer {
     Stored(Position),
     /// Refused (10071): the stream's last sequence is this one, not the expected one.
     WrongLast(Position),
-    /// Refused (10077, 10047, 10023): no room.
+    /// Refused, and by no server stored: no room.
     Full,
     /// 503, or the connection was lost: the frame may be stored or not.
     Failed,

@@ -12,8 +12,12 @@ use tideline_cluster::guards::{Peer, ServerSettings, StreamSettings};
 /// The stream is not there.
 const NOT_FOUND: u64 = 10_059;
 const WRONG_LAST: u64 = 10_071;
-/// No room: of the stream, of the disk, of the account.
-const FULL: [u64; 3] = [10_077, 10_047, 10_023];
+/// No room: of the disk, of the account.
+const FULL: [u64; 2] = [10_047, 10_023];
+/// The stream's own store has refused it. Where that is a limit, all servers refuse alike. Anything else proves nothing:
+/// before 2.14 a leader said so of its own disk when the others had stored the frame (nats-server, `server/stream.go`).
+const NOT_STORED: u64 = 10_077;
+const LIMITS: [&str; 2] = ["maximum messages exceeded", "maximum bytes exceeded"];
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ApiError {
@@ -49,6 +53,7 @@ pub(crate) fn answer(payload: &[u8], stream: &str) -> Answer {
     let last = last.and_then(|last| last.parse().ok());
     match (error.err_code, last) {
         (WRONG_LAST, Some(last)) => Answer::WrongLast(Position(last)),
+        (NOT_STORED, _) if LIMITS.contains(&&*error.description) => Answer::Full,
         (code, _) if FULL.contains(&code) => Answer::Full,
         _ => Answer::Failed,
     }
@@ -287,6 +292,9 @@ mod tests {
         for full in FULL {
             assert_eq!(error(full, "no room"), Answer::Full);
         }
+        assert_eq!(error(10_077, "maximum bytes exceeded"), Answer::Full);
+        let disk = "write 1.blk: no space left on device";
+        assert_eq!(error(10_077, disk), Answer::Failed);
         assert_eq!(error(10_060, "expected stream"), Answer::Failed);
         for text in ["", "{}", "[]", "{\"seq\":-1}", "+OK"] {
             assert_eq!(read(text), Answer::Failed, "{text}");

@@ -1,5 +1,6 @@
 """PROTOCOL.md, slice 4: messages that grow, part by part, and their readers."""
 
+import json
 import os
 import random
 import signal
@@ -10,7 +11,7 @@ import time
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from client import Client, Refused, until
+from client import PATIENCE, Client, Refused, until
 from test_backup import BackedUp, restored
 from test_events import Stream
 from test_partitions_served import change, numbers
@@ -344,6 +345,23 @@ def test_a_slow_reader_gets_several_at_once(ann, other, name):
     while copy.parts.get(sequence) != 600:
         copy.take(other.push())
     assert copy.text[sequence] == "".join(texts)
+
+
+def test_what_many_have_grown_by_comes_in_frames_of_a_bounded_size(ann, other, name):
+    names, text = [f"{name}-{n}" for n in range(20)], "x" * 200_000
+    for one in names:
+        grow(ann, one, open_message(ann, one), [text])
+    place = {"after": 1, "changes_after": 0, "open": {"1": 0}}
+    other.ask("subscribe", timelines={one: place for one in names}, **{"with": ["parts"]})
+    grown = {}
+    while len(grown) < len(names):
+        frame = other.socket.recv(PATIENCE)
+        # A page, and one text above it.
+        assert len(frame) < (1 << 20) + 210_000
+        said = json.loads(frame)
+        for one, told in (said.get("result") or said["params"])["timelines"].items():
+            grown |= {one: part["text"] for part in told["grown"]}
+    assert grown == {one: text for one in names}
 
 
 def parts_of(client, timeline, window_ms=None, **place):

@@ -153,6 +153,27 @@ test("what an earlier run left goes on, and its end is told", async () => {
   await client.close();
 });
 
+test("what was written of a message that was never appended goes first, when it is opened again", async () => {
+  const store = new MemoryStore();
+  const away = new Client("ws://server/", { ...new Script().options, store });
+  const first = away.open("room", { role: "model" });
+  await first.write("abc");
+  await away.close();
+  const script = new Script();
+  const client = new Client("ws://server/", { ...script.options, store });
+  const again = client.open("room", { role: "model" }, { message_id: first.message_id });
+  again.write("d");
+  script.answer(await script.next("message.append"), { ...APPENDED, message_id: first.message_id });
+  const part = await script.next("message.extend");
+  assert.deepEqual([part.params.part, part.params.text], [1, "abc"]);
+  script.answer(part, { parts: 1, duplicate: false });
+  script.answer(await script.next("message.get"), { message: open(7, 1, "abc") });
+  assert.equal((await again.opened).text, "abc");
+  const next = await script.next("message.extend");
+  assert.deepEqual([next.params.part, next.params.text], [2, "d"]);
+  await client.close();
+});
+
 test("an iterator has the whole text, also one that is asked late, and what came with the end", async () => {
   const { client, room, grow, change } = await reading([message(1), open(2, 1, "He")]);
   const told = once(room, "message", ({ open }) => open);

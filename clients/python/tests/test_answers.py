@@ -255,6 +255,29 @@ async def test_what_was_written_without_a_server_goes_first_in_the_next_run(serv
         assert closed.value.outcome == "done"
 
 
+@played
+async def test_another_entry_under_the_id_is_refused_and_what_was_written_goes_on(server, name, tmp_path):  # noqa: F811
+    proxy = OneWay(server.port)
+    await proxy.start()
+    url, options = f"ws://127.0.0.1:{proxy.port}/v1/connect", {"user": "ann", "delay_s": (0.001, 0.02)}
+    ann = tideline.Client(url, store=tmp_path / "ann.db", **options)
+    ann.start()
+    answer = await ann.open(name, {"role": "model"}).__aenter__()
+    await answer.write("a")
+    await answer.flush()
+    await proxy.stop()
+    await answer.write("b")
+    await answer.write("c")
+    await ann.close()
+    async with client(server, "ann", store=tmp_path / "ann.db") as ann:
+        with pytest.raises(tideline.Refused) as refused:
+            async with ann.open(name, {"role": "other"}, message_id=answer.message_id):
+                pass
+        assert refused.value.reason == "message_id_conflict"
+        async with ann.open(name, {"role": "model"}, message_id=answer.message_id) as again:
+            assert again.text == "abc"
+
+
 async def repeated(tmp_path, environment=None):
     """A part whose answer is lost is repeated, in another run of the program; the text in the end."""
     running = await asyncio.to_thread(Server(tmp_path, environment=environment).start)

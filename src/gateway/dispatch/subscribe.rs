@@ -66,13 +66,14 @@ pub(in super::super) async fn quietly(
     }
     let watch = asked.watching(watch);
     let timelines = &shared.timelines;
-    if asked.with.has(Lane::Parts) && timelines.grows(watch.timeline()).await.unwrap_or(true) {
-        return Err(watch);
-    }
     let cursor = watch.cursor();
     let Ok(Some((head, admission))) = known(shared, watch.timeline(), &asked.asker).await else {
         return Err(watch);
     };
+    // Behind the head: what opens later is pushed.
+    if asked.with.has(Lane::Parts) && timelines.grows(watch.timeline()).await.unwrap_or(true) {
+        return Err(watch);
+    }
     let is_quiet = match (start.after, start.rewind) {
         (Some(after), _) => {
             after == head.head

@@ -5,6 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::json_text_bytes;
+
 /// What an open message grows in, and by when. Clients get [`Shown`] in its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Open {
@@ -72,6 +74,15 @@ pub struct Grown {
     pub parts: u64,
     /// Their texts, one behind the other.
     pub text: String,
+}
+
+impl Grown {
+    /// Bytes in JSON at most, with this text.
+    #[must_use]
+    pub fn json_bytes_max(text: &str) -> usize {
+        const FRAME: usize = 96;
+        FRAME + json_text_bytes(text)
+    }
 }
 
 /// [`Open`] as clients have it: `true`, or nothing.

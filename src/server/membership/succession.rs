@@ -173,7 +173,7 @@ async fn probe(member: Weak<Membership>) {
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Calls that have begun may take so long; those that take longer are refused if they write then.
-const CALLS_MAX: Duration = Duration::from_millis(150);
+const CALLS_MAX: Duration = Duration::from_millis(500);
 const GIVES_UP: Duration = Duration::from_secs(5);
 /// A hand-over takes about a tenth of a second.
 const HANDS_OVER: Duration = Duration::from_secs(3);

@@ -58,8 +58,7 @@ impl Subscription {
         let Decided { turn, admitted } = decided?;
         match admitted {
             Ok(admission) if admission.floor == self.cursor.floor => {
-                self.cursor.turn = turn;
-                self.cursor.unsure = false;
+                self.take_turn(turn);
                 None
             }
             Err(Error::TimelineNotFound)

@@ -149,6 +149,17 @@ impl Subscription {
         }
     }
 
+    /// What its user may see, as of now: what they have hidden grows no more.
+    pub(super) fn take_turn(&mut self, turn: u32) {
+        if turn != self.cursor.turn
+            && let Some(told) = self.told_parts()
+        {
+            told.doubt_all();
+        }
+        self.cursor.turn = turn;
+        self.cursor.unsure = false;
+    }
+
     /// How far it was told of open messages, if it asked for parts.
     fn told_parts(&mut self) -> Option<&mut Told> {
         self.asked.as_mut()?.told.as_mut()
@@ -294,15 +305,8 @@ impl Subscription {
                         turn,
                         foreign,
                     } => {
-                        if turn != self.cursor.turn
-                            && let Some(told) = self.told_parts()
-                        {
-                            // What its user may see is another now: what they have hidden grows no more.
-                            told.doubt_all();
-                        }
                         self.cursor.doubt = doubt;
-                        self.cursor.turn = turn;
-                        self.cursor.unsure = false;
+                        self.take_turn(turn);
                         if foreign.is_some() {
                             self.cursor.foreign = foreign;
                         }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::Shared;
 use crate::dispatch::shape::page_bytes;
 use crate::dispatch::subscribe::{Asked, Room, quietly, subscribe};
+use tideline_model::timelines::Grown;
 use tideline_timelines::feed::{ChangeReader, Subscription, Watch};
 use tideline_wire::timelines::sync::{Start, SubscribedOne};
 use tideline_wire::{Reason, events};
@@ -172,7 +173,8 @@ impl Part {
     fn is_cut(&self) -> bool {
         match &self.shown {
             Some(SubscribedOne::Subscribed(one)) => {
-                one.more && one.messages.is_empty() && one.changed.iter().all(Vec::is_empty)
+                let is_empty = one.messages.is_empty() && one.grown.is_empty();
+                one.more && is_empty && one.changed.iter().all(Vec::is_empty)
             }
             _ => false,
         }
@@ -186,7 +188,9 @@ impl Part {
         };
         let changed = subscribed.changed.iter().flatten();
         let messages = subscribed.messages.iter().chain(changed);
-        PART_BYTES + messages.map(|one| one.encoded_bytes_max()).sum::<usize>()
+        let grown = subscribed.grown.iter();
+        let grown: usize = grown.map(|one| Grown::json_bytes_max(&one.text)).sum();
+        PART_BYTES + grown + messages.map(|one| one.encoded_bytes_max()).sum::<usize>()
     }
 }
 

@@ -7,7 +7,6 @@ use tideline_base::entry::{EntryKind, KeyedEntry};
 use tideline_base::faults::is_named;
 use tideline_base::ids::PartitionId;
 use tideline_base::ordered;
-use tideline_model::json_text_bytes;
 use tideline_model::timelines::Grown;
 use tideline_table::{Batch, Malformed, ReadError, Source, View, split_key};
 
@@ -250,9 +249,7 @@ impl Site {
             if last > parts && (room.bytes > 0 || room.first_anyway) {
                 room.first_anyway = false;
                 let (reached, text) = since(view, name, head, (sequence, parts), room.bytes)?;
-                room.bytes = room
-                    .bytes
-                    .saturating_sub(GROWN_BYTES + json_text_bytes(&text));
+                room.bytes = room.bytes.saturating_sub(Grown::json_bytes_max(&text));
                 missing.grown.push(Grown {
                     sequence,
                     from: parts + 1,
@@ -267,6 +264,3 @@ impl Site {
         Ok(missing)
     }
 }
-
-/// Bytes of a [`Grown`] beside its text, in JSON.
-pub(in super::super) const GROWN_BYTES: usize = 96;

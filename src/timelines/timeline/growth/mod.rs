@@ -29,7 +29,6 @@ mod verify;
 pub use close::{Finish, Finished};
 pub(super) use end::{end, open_between, recount, trimmed};
 pub use extend::{Extend, Extended};
-pub(super) use follow::GROWN_BYTES;
 pub use follow::{Grew, Growth};
 pub(super) use heard::Heard;
 pub(super) use row::{Growing, is_closed, look_up, parts_of};

@@ -8,11 +8,10 @@ use std::borrow::Cow;
 
 use tideline_base::ids::PartitionId;
 use tideline_model::access::Asker;
-use tideline_model::json_text_bytes;
+use tideline_model::timelines::Grown;
 use tideline_table::View;
 
 use super::super::follow::heads::Found;
-use super::super::growth::GROWN_BYTES;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::Name;
 use super::super::write::Site;
@@ -355,10 +354,8 @@ impl Reply {
         let messages = |page: &Changed| {
             let changed = page.changed.iter().flatten();
             let messages = page.messages.iter().chain(changed);
-            let grown = page
-                .grown
-                .iter()
-                .map(|one| GROWN_BYTES + json_text_bytes(&one.text));
+            let grown = page.grown.iter();
+            let grown = grown.map(|one| Grown::json_bytes_max(&one.text));
             messages
                 .map(super::super::Message::json_bytes_max)
                 .chain(grown)

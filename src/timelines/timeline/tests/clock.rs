@@ -6,9 +6,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::timeline::EntryLimits;
-use crate::timeline::{Append, AppendOne, Error, Limits, Open, Timelines, UpdateMessage};
+use crate::timeline::{
+    Append, AppendOne, Create, Error, FanOut, Limits, Open, SettingsPatch, Target, Timelines,
+    UpdateMessage,
+};
 use tideline_base::clock::Clock;
 use tideline_base::ids::{PartitionId, Position};
 use tideline_model::access::Asker;
@@ -43,7 +47,7 @@ impl Bed {
 
     /// Appends a message; gives its timestamp.
     async fn append(&self, timeline: &str) -> u64 {
-        self.append_as(timeline, None).await
+        self.append_one(timeline, AppendOne::default()).await
     }
 
     /// Appends a message that ends by itself when no part comes for a minute.
@@ -52,19 +56,19 @@ impl Bed {
             column: "text".to_owned(),
             idle_ms: MINUTE_MS,
         };
-        self.append_as(timeline, Some(open)).await;
+        let open = Some(open);
+        let one = AppendOne {
+            open,
+            ..AppendOne::default()
+        };
+        self.append_one(timeline, one).await;
     }
 
-    async fn append_as(&self, timeline: &str, open: Option<Open>) -> u64 {
+    async fn append_one(&self, timeline: &str, one: AppendOne) -> u64 {
         let append = Append {
             timeline: timeline.to_owned(),
             asker: "u".into(),
-            messages: vec![AppendOne {
-                message_id: None,
-                entry: Vec::new(),
-                open,
-                ..AppendOne::default()
-            }],
+            messages: vec![one],
             expect_head: None,
             create: true,
             epoch: None,
@@ -157,5 +161,38 @@ async fn an_open_message_has_been_silent_for_as_long_as_it_was() {
     assert_eq!(ended().await, 0);
     bed.clock.set(NOW_MS + MINUTE_MS);
     assert_eq!(ended().await, 1);
+    bed.partitions.close().await;
+}
+
+#[tokio::test]
+async fn a_delivery_that_finds_no_room_holds_nothing_else_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let bed = Bed::open(dir.path());
+    let has_room = Arc::new(AtomicBool::new(true));
+    let room = Arc::clone(&has_room);
+    let refuses = move |_| room.load(Ordering::Relaxed);
+    bed.timelines.refuse_posts_unless(refuses);
+    let create = Create {
+        settings: SettingsPatch {
+            fan_out: Some(Some(FanOut::Write)),
+            ..SettingsPatch::default()
+        },
+        ..Create::from(Target::from("posts"))
+    };
+    bed.timelines.create(create).await.unwrap();
+    let later = AppendOne {
+        deliver_at: Some(NOW_MS + 1),
+        ..AppendOne::default()
+    };
+    bed.append_one("posts", later).await;
+    bed.append_open("a").await;
+    bed.clock.set(NOW_MS + MINUTE_MS);
+    has_room.store(false, Ordering::Relaxed);
+    let mut timer = bed.timelines.timer(PartitionId(0));
+    timer.step().await.unwrap_err();
+    has_room.store(true, Ordering::Relaxed);
+    let done = timer.step().await.unwrap();
+    // It has ended in the first step.
+    assert_eq!((done.delivered, done.abandoned), (1, 0));
     bed.partitions.close().await;
 }

@@ -197,17 +197,21 @@ impl Timer {
             ..Done::default()
         };
         let mut next_ms = work.next_ms;
-        if !self.deliver(work.deliveries, &mut done).await? {
+        let delivered = self.deliver(work.deliveries, &mut done).await;
+        let expired = self.expire(work.expired).await;
+        let trim = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| Ok(site.trim_old(txn, due)?);
+        let trimmed = self.each(Purpose::MakesRoom, work.trims, trim).await;
+        let abandon = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon(txn, due);
+        let abandoned = self.each(Purpose::Adds, work.abandoned, abandon).await;
+        let again = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon_again(txn, due);
+        let abandoned_again = self.each(Purpose::Adds, work.again, again).await;
+        // Only now, for a delivery that finds no room must not hold up what makes room.
+        if !delivered? {
             // What was left is looked at again.
             next_ms[0] = Some(from_ms[0]);
         }
-        done.expired = self.expire(work.expired).await?;
-        let trim = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| Ok(site.trim_old(txn, due)?);
-        done.trimmed = self.each(Purpose::MakesRoom, work.trims, trim).await?;
-        let abandon = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon(txn, due);
-        done.abandoned = self.each(Purpose::Adds, work.abandoned, abandon).await?;
-        let again = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon_again(txn, due);
-        done.abandoned += self.each(Purpose::Adds, work.again, again).await?;
+        (done.expired, done.trimmed) = (expired?, trimmed?);
+        done.abandoned = abandoned? + abandoned_again?;
         self.again_from_ms = work.again_from_ms;
         self.wakes_at_ms = self.again_from_ms.map_or(u64::MAX, |_| now_ms);
         for (from, next) in self.from_ms.iter_mut().zip(next_ms) {
