@@ -14,8 +14,9 @@ const NOT_FOUND: u64 = 10_059;
 const WRONG_LAST: u64 = 10_071;
 /// No room: of the disk, of the account.
 const FULL: [u64; 2] = [10_047, 10_023];
-/// The stream's own store has refused it. Where that is a limit, all servers refuse alike. Anything else proves nothing:
-/// before 2.14 a leader said so of its own disk when the others had stored the frame (nats-server, `server/stream.go`).
+/// The stream's own store has refused it. Where that is a limit, all servers refuse alike. Anything else proves
+/// nothing: before 2.14 a leader said so of its own disk when the others had stored the frame (nats-server,
+/// `server/stream.go`).
 const NOT_STORED: u64 = 10_077;
 const LIMITS: [&str; 2] = ["maximum messages exceeded", "maximum bytes exceeded"];
 

@@ -206,10 +206,8 @@ impl Timer {
         let again = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon_again(txn, due);
         let abandoned_again = self.each(Purpose::Adds, work.again, again).await;
         // Only now, for a delivery that finds no room must not hold up what makes room.
-        if !delivered? {
-            // What was left is looked at again.
-            next_ms[0] = Some(from_ms[0]);
-        }
+        // What was left is looked at again.
+        next_ms[0] = (!delivered?).then_some(from_ms[0]).or(next_ms[0]);
         (done.expired, done.trimmed) = (expired?, trimmed?);
         done.abandoned = abandoned? + abandoned_again?;
         self.again_from_ms = work.again_from_ms;
@@ -303,9 +301,7 @@ impl Timer {
                 .submit_each(Purpose::MakesRoom, self.partition, bytes, rows, run);
         answers.await.into_iter().sum()
     }
-}
 
-impl Timer {
     /// Does what is due, row by row. Gives how many rows it was something for.
     async fn each(
         &self,
