@@ -123,7 +123,9 @@ class Answers:
             return
         if isinstance(answer, Refused):
             # One that is there already, whose parts wait, is not the one that was refused.
-            return None if writing.place else self._give_up(writing, answer)
+            if writing.place is None:
+                self._give_up(writing, answer)
+            return
         writing.place = {"sequence": wire.whole(answer, "sequence", 1), "epoch": wire.epoch(answer)}
         # From here on only these say of which message they are. One that says it already may be of another history.
         writing.rows = deque(replace(row, params=writing.place | row.params) for row in writing.rows)
