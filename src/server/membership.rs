@@ -54,7 +54,7 @@ pub(super) struct Membership {
     is_drained: AtomicBool,
     /// One hand-over at a time.
     hands_over: Semaphore,
-    /// The log is handed over: calls wait, until connections are closed.
+    /// Set while the log is handed over: calls wait until connections are closed.
     shut: Mutex<Option<Shut>>,
     /// Since when it has its role, ms since 1970.
     since: Mutex<u64>,

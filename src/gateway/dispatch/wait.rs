@@ -50,8 +50,8 @@ impl Wait {
     }
 }
 
-/// What a call comes to that has waited. Where the log is handed over meanwhile, that is what it saw first, of which it
-/// had proof: nobody can look again here.
+/// The answer to a call that has waited. If the log was handed over meanwhile, nobody can look again here: the answer
+/// is then what the call saw first, of which it had proof.
 pub(super) fn unless_handed_over<T>(
     shared: &Shared,
     waited: Result<T, Failure>,

@@ -140,7 +140,8 @@ impl Admitted {
     ) -> Result<T, Failure> {
         let inside = match self.shared.gate.enter() {
             None => {
-                // What waits there when the server ends is refused, and by a node of a cluster asked elsewhere.
+                // When the server ends, calls that wait here go on: they are refused, and a cluster's next owner is
+                // asked.
                 let passing = self.shared.gate.clone().pass();
                 self.shared.draining.run_until_cancelled(passing).await
             }

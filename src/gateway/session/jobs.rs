@@ -104,7 +104,7 @@ pub(super) enum Done {
 
 impl Job {
     fn new(kind: Kind, cost: Cost, counted: Option<Held>, inside: Option<&Inside>) -> Job {
-        // Of several calls some may write, also if others wait.
+        // Calls that wait for news end by themselves, but among several there may be one that writes.
         let is_short = cost.calls > 1 || cost.weight != Weight::Wait;
         Job {
             kind,

@@ -149,7 +149,8 @@ impl Subscription {
         }
     }
 
-    /// What its user may see, as of now: what they have hidden grows no more.
+    /// Notes that the rights of its user were looked at in this turn. Where they are others now, each open message is
+    /// looked up before it grows on: the user may have hidden it.
     pub(super) fn take_turn(&mut self, turn: u32) {
         if turn != self.cursor.turn
             && let Some(told) = self.told_parts()

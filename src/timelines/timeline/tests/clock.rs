@@ -1,8 +1,8 @@
 //! What a clock that was wrong once leaves behind.
 //!
 //! Owns: the story of one reading ten years ahead that stamped every timeline, new ones too, for ever; how long open
-//! messages have been silent. Promises: only what was written meanwhile is stamped so. Must not: know how the clock
-//! judges readings; its own tests do.
+//! messages have been silent, and what ends them though something else that is due finds no room. Promises: only what
+//! was written meanwhile is stamped so. Must not: know how the clock judges readings; its own tests do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,9 +56,8 @@ impl Bed {
             column: "text".to_owned(),
             idle_ms: MINUTE_MS,
         };
-        let open = Some(open);
         let one = AppendOne {
-            open,
+            open: Some(open),
             ..AppendOne::default()
         };
         self.append_one(timeline, one).await;
@@ -170,8 +169,8 @@ async fn a_delivery_that_finds_no_room_holds_nothing_else_up() {
     let bed = Bed::open(dir.path());
     let has_room = Arc::new(AtomicBool::new(true));
     let room = Arc::clone(&has_room);
-    let refuses = move |_| room.load(Ordering::Relaxed);
-    bed.timelines.refuse_posts_unless(refuses);
+    let room = move |_| room.load(Ordering::Relaxed);
+    bed.timelines.refuse_posts_unless(room);
     let create = Create {
         settings: SettingsPatch {
             fan_out: Some(Some(FanOut::Write)),

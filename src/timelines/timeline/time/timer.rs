@@ -205,8 +205,8 @@ impl Timer {
         let abandoned = self.each(Purpose::Adds, work.abandoned, abandon).await;
         let again = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon_again(txn, due);
         let abandoned_again = self.each(Purpose::Adds, work.again, again).await;
-        // Only now, for a delivery that finds no room must not hold up what makes room.
-        // What was left is looked at again.
+        // All is done before the first failure counts: a delivery that finds no room must not hold up what makes room.
+        // Deliveries that were left are looked at again.
         next_ms[0] = (!delivered?).then_some(from_ms[0]).or(next_ms[0]);
         (done.expired, done.trimmed) = (expired?, trimmed?);
         done.abandoned = abandoned? + abandoned_again?;
