@@ -65,7 +65,7 @@ function lossy(nth) {
   };
 }
 
-/** Ann writes, each `nth` answer is lost with her line, Ben reads and is cut off once: whether all have the same text. */
+/** Ann writes, each `nth` answer is lost with her line, Ben is away for two parts: whether all have the same text. */
 async function isExact(timeline, nth) {
   const sockets = [];
   const cuttable = class extends Socket {
@@ -74,7 +74,7 @@ async function isExact(timeline, nth) {
       sockets.push(this);
     }
   };
-  const [ann, ben] = [client("ann", { WebSocket: lossy(nth) }), client("ben", { WebSocket: cuttable })];
+  const [ann, ben] = [client("ann", { WebSocket: lossy(nth) }), client("ben", { WebSocket: cuttable, delay_ms: [3_600_000, 3_600_000] })];
   try {
     const room = await ben.subscribe(timeline, { with: ["parts"] });
     const copy = copied(room);
@@ -85,6 +85,11 @@ async function isExact(timeline, nth) {
       while (answer.parts <= at && !answer.signal.aborted) await new Promise((resolve) => setTimeout(resolve, 2));
       if (at === 5) await copy.until(({ parts }) => parts >= 3);
       if (at === 5) sockets.at(-1).terminate();
+      if (at === 7) {
+        ben.reconnect();
+        await copy.until(({ parts }) => parts > at);
+        assert.equal(copy.text, words.slice(0, copy.parts).join(""));
+      }
     }
     await copy.until(({ parts }) => answer.signal.aborted || parts >= words.length);
     assert.equal(copy.text, words.join(""));
