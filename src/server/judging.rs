@@ -3,9 +3,10 @@
 //! Owns: which settings of `[auth]` reach which part, and what a standby removes of keys that count no more. Promises:
 //! a reload takes all of it or nothing. Must not: judge.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -93,23 +94,73 @@ fn stored(config: &Config, partitions: &Partitions) -> Result<StoredCredentials,
     Ok(StoredCredentials::new(partitions, &config.data, seal))
 }
 
-/// Removes the secrets of keys that the owner of the log has revoked, for as long as it is polled.
-pub(super) async fn sweep(config: Config, partitions: Partitions, cluster: Arc<dyn Cluster>) {
-    let mut swept = None;
-    loop {
-        sleep(SWEEP_EVERY).await;
-        let NodeStatus { role, applied, .. } = cluster.status();
-        // One that joins does not know all keys yet.
-        if role != NodeRole::Follower || swept == Some(applied) {
-            continue;
+/// The judge of a node that does not own the log.
+pub(super) struct Follower {
+    config: Arc<ArcSwap<Config>>,
+    /// `None` = there is no data here now.
+    partitions: Option<Partitions>,
+    clock: Arc<Clock>,
+    metrics: Arc<Metrics>,
+    /// It stays, for it has the keys that were fetched, and knows when; and of which configuration it is.
+    made: Mutex<Option<(Arc<Config>, Access)>>,
+}
+
+impl Follower {
+    pub(super) fn new(
+        config: Arc<ArcSwap<Config>>,
+        partitions: Option<Partitions>,
+        (clock, metrics): (Arc<Clock>, Arc<Metrics>),
+    ) -> Follower {
+        Follower {
+            config,
+            partitions,
+            clock,
+            metrics,
+            made: Mutex::default(),
         }
-        swept = Some(applied);
-        let swept = match stored(&config, &partitions) {
-            Ok(stored) => stored.sweep().await.map_err(|error| error.to_string()),
-            Err(error) => Err(error.0),
+    }
+
+    /// Credentials as they are stored now.
+    pub(super) async fn access(self: Arc<Self>) -> Result<Access, String> {
+        let partitions = self.partitions.as_ref();
+        let partitions = partitions.ok_or("there is no data here now")?;
+        let config = self.config.load_full();
+        let made = || self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = made().clone();
+        if let Some((of, access)) = kept
+            && Arc::ptr_eq(&of, &config)
+        {
+            let read = access.authority.read_again().await;
+            return read.map(|()| access).map_err(|error| error.to_string());
+        }
+        let access = access(&config, partitions, &self.clock, &self.metrics).await;
+        let access = access.map_err(|error| error.to_string())?;
+        let access = access.ok_or("there is no [auth]")?;
+        *made() = Some((config, access.clone()));
+        Ok(access)
+    }
+
+    /// Removes the secrets of keys that the owner of the log has revoked, for as long as it is polled.
+    pub(super) async fn sweep(self: Arc<Self>, cluster: Arc<dyn Cluster>) {
+        let Some(partitions) = &self.partitions else {
+            return;
         };
-        if let Err(why) = swept {
-            tracing::debug!(why, "secrets of revoked keys may still be there");
+        let mut swept = None;
+        loop {
+            sleep(SWEEP_EVERY).await;
+            let NodeStatus { role, applied, .. } = cluster.status();
+            // One that joins does not know all keys yet.
+            if role != NodeRole::Follower || swept == Some(applied) {
+                continue;
+            }
+            swept = Some(applied);
+            let swept = match stored(&self.config.load(), partitions) {
+                Ok(stored) => stored.sweep().await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.0),
+            };
+            if let Err(why) = swept {
+                tracing::debug!(why, "secrets of revoked keys may still be there");
+            }
         }
     }
 }

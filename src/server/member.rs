@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
@@ -35,7 +36,7 @@ pub(super) struct Member {
     /// As they were read last. Only what [`Server::reload`] takes counts.
     newest: RwLock<Config>,
     /// `started` with the newest `[auth]` and limits.
-    config: Arc<RwLock<Config>>,
+    config: Arc<ArcSwap<Config>>,
     ground: Ground,
     membership: Arc<Membership>,
     /// The process is told to end.
@@ -63,7 +64,7 @@ impl Member {
     ) -> Result<Member, StartError> {
         let ground = Ground::lay(config).await?;
         try_settings(config)?;
-        let current = Arc::new(RwLock::new(config.clone()));
+        let current = Arc::new(ArcSwap::from_pointee(config.clone()));
         let wanted = ends.run_until_cancelled(snapshot::wanted(key, &config.data));
         if let Some(wanted) = wanted.await.ok_or(StartError::Ended)?? {
             tracing::info!(?wanted, "the stream does not have all that this node lacks");
@@ -197,9 +198,10 @@ impl Member {
             Now::Neither => {}
         }
         *self.newest.write().unwrap_or_else(PoisonError::into_inner) = config.clone();
-        let mut current = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = Config::clone(&self.config());
         current.auth.clone_from(&config.auth);
         current.limits = config.limits;
+        self.config.store(Arc::new(current));
         Ok(())
     }
 
@@ -230,8 +232,8 @@ impl Member {
         self.membership.end().await;
     }
 
-    fn config(&self) -> Config {
-        now(&self.config)
+    fn config(&self) -> Arc<Config> {
+        self.config.load_full()
     }
 
     fn stand_by(&self, opened: Opened) -> Result<Now, StartError> {
@@ -249,19 +251,14 @@ impl Member {
     }
 }
 
-fn now(config: &RwLock<Config>) -> Config {
-    let config = config.read();
-    config.unwrap_or_else(PoisonError::into_inner).clone()
-}
-
 /// What a node serves while it does not own the log.
 fn standby(
-    current: &Arc<RwLock<Config>>,
+    current: &Arc<ArcSwap<Config>>,
     ground: &Ground,
     (cluster, observe): (Arc<dyn Cluster>, Arc<dyn Fn() + Send + Sync>),
     partitions: Option<&Partitions>,
 ) -> Result<Standby, StartError> {
-    let config = now(current);
+    let config = current.load_full();
     let Ground {
         listener: _,
         certificate,
@@ -285,23 +282,13 @@ fn standby(
     };
     let options = config.gateway_options(&bounds, &metrics);
     let options = options.map_err(|error| StartError::Setting(error.0))?;
-    let beside = partitions
-        .clone()
-        .map(|partitions| judging::sweep(config.clone(), partitions, Arc::clone(&cluster)).boxed());
-    let newest = Arc::clone(current);
-    let access: AccessNow = Arc::new(move || {
-        let config = now(&newest);
-        let (partitions, clock, metrics) =
-            (partitions.clone(), Arc::clone(&clock), Arc::clone(&metrics));
-        Box::pin(async move {
-            let partitions = partitions.ok_or("there is no data here now")?;
-            let access = judging::access(&config, &partitions, &clock, &metrics).await;
-            let access = access.map_err(|error| error.to_string())?;
-            access.ok_or_else(|| "there is no [auth]".to_owned())
-        })
+    let access = config.auth.is_some().then(|| {
+        let judge = judging::Follower::new(Arc::clone(current), partitions, (clock, metrics));
+        let judge = Arc::new(judge);
+        let beside = Arc::clone(&judge).sweep(Arc::clone(&cluster)).boxed();
+        let access: AccessNow = Arc::new(move || Arc::clone(&judge).access().boxed());
+        (access, beside)
     });
-    let beside = beside.unwrap_or_else(|| std::future::ready(()).boxed());
-    let access = config.auth.is_some().then_some((access, beside));
     let options = GatewayOptions {
         certificate,
         ..options

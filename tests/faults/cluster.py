@@ -468,10 +468,11 @@ def patient(siege, event):
     ends.set()
     for thread in threads:
         thread.join(PATIENCE)
-    wrong = [(node, body) for node, _, body in said if body]
+    # Whoever comes to a process that has gone finds nobody there.
+    nobody = [node is owner and body.startswith(b"ConnectionRefusedError") for node, _, body in said]
     siege.notes["calls with patience"] += len(said)
-    siege.notes["errors at the node that ended"] += sum(node is owner for node, _ in wrong)
-    if told := [body for node, body in wrong if node is not owner]:
+    siege.notes["connections refused once the process had ended"] += sum(nobody)
+    if told := [body for (_, _, body), was_nobody in zip(said, nobody) if body and not was_nobody]:
         raise Wrong(f"a client that waits was told {told[:3]}")
     return owner
 

@@ -19,12 +19,20 @@ import pytest
 from client import Client
 from clustered import Cluster, Writer, faults, messages, soon
 from guarded import SECRET, closed, list_tables, token
+from issuer import Ed25519, Issuer
 
 
 @pytest.fixture
 def cluster(tmp_path):
     with Cluster(tmp_path) as made:
         yield made.start().first()
+
+
+@pytest.fixture
+def issuer():
+    made = Issuer()
+    yield made
+    made.close()
 
 
 def test_a_person_has_another_node_take_over(cluster):
@@ -342,3 +350,21 @@ def test_only_an_administrator_has_the_log_move(tmp_path):
         assert all(file.exists() for file in files[0][1:])
         assert n2.rpc(made, "key.revoke", id=identity)[0] == 200
         soon(lambda: n1.get("/v1/cluster", {"authorization": f"Bearer {made}"})[0] == 401)
+
+
+def test_strangers_keep_nobody_from_what_a_standby_says(tmp_path, issuer):
+    known, forged = Ed25519("known"), Ed25519("forged")
+    issuer.body = json.dumps({"keys": [known.jwk()]}).encode()
+    with Cluster(tmp_path, f'[auth]\nissuer = "me"\naudience = ["chat"]\n{issuer.setting}\n') as cluster:
+        n2 = cluster.start().first().nodes[1]
+        ask = lambda key, path="/metrics": n2.get(path, {"authorization": f"Bearer {key.token()}"})[0]
+        # Of a key that it does not have it asks once for all who come, and not again so soon.
+        assert ask(known) == 403
+        time.sleep(10.5)
+        fetches, issuer.pause = issuer.fetches, 3
+        strangers = [threading.Thread(target=ask, args=[forged]) for _ in range(8)]
+        [one.start() for one in strangers]
+        soon(lambda: issuer.fetches > fetches)
+        assert ask(known) == 403 and all(one.is_alive() for one in strangers)
+        [one.join() for one in strangers]
+        assert ask(forged, "/v1/cluster") == 401 and issuer.fetches <= fetches + 2

@@ -579,6 +579,26 @@ def test_who_follows_parts_gets_what_is_open_whole(ann, other, name):
     assert all(copy.text[one] == "x" * 200_000 + "y" for one in large)
 
 
+def test_a_reaction_that_is_held_back_does_not_stand_for_its_message(ann, other, ben, client, name):
+    large = [open_message(ann, name) for _ in range(24)]
+    for one in large:
+        grow(ann, name, one, ["x" * 200_000])
+    # The first is told at once, so that those of the next second are not.
+    ben.call("subscribe", timeline=name)
+    react = lambda asked, one: asked.ask("reaction.add", timeline=name, sequence=one, reaction="+1")
+    react(ann, ann.append(name, {"text": "first"})["sequence"])
+    while ben.push()["method"] != "reaction":
+        pass
+    copy = Copy()
+    asked = other.ask("subscribe", timeline=name, changes_after=0, **{"with": ["parts"]})
+    for one in reversed(large):
+        react(ann, one)
+    copy.reply(other.take(asked))
+    while any(one not in copy.text for one in large):
+        copy.take(other.push())
+    assert all(copy.text[one] == "x" * 200_000 for one in large)
+
+
 def test_all_conversations_with_parts(ann, ben, client, name):
     client.call("timeline.create", timeline=name, members=[{"user": "ann"}, {"user": "ben"}])
     sequence = open_message(ann, name)
@@ -736,6 +756,25 @@ def test_it_is_abandoned_also_after_a_restart_and_operators_see_it(own_server):
         assert get(ann, "t", kept)["entry"]["text"] == "xy"
         assert own_server.metric("tideline_open_messages") == 1
         assert own_server.metric("tideline_abandoned_total") == 1
+    own_server.stop()
+    is_sound(own_server)
+
+
+def test_while_the_server_is_down_no_writer_is_silent(own_server):
+    own_server.start()
+    with Client(own_server, user="ann") as ann:
+        kept, dead = (open_message(ann, "t", open={"idle_ms": 5000}) for _ in range(2))
+        grow(ann, "t", kept, ["a"])
+    own_server.stop()
+    time.sleep(5.5)
+    own_server.start()
+    with Client(own_server, user="ann") as ann:
+        # The timer has looked by now.
+        ann.call("message.append", timeline="t", entry={"text": "later"}, deliver_at=ann.call("ping")["time"] + 100)
+        until(lambda: ann.call("timeline.get", timeline="t")["head"] == 3)
+        grow(ann, "t", kept, ["b"], start=2)
+        assert get(ann, "t", dead)["open"]
+        until(lambda: get(ann, "t", dead).get("abandoned"))
     own_server.stop()
     is_sound(own_server)
 

@@ -22,7 +22,7 @@ use crate::credentials::Shown;
 use tideline_model::access::{Claim, Right};
 use tideline_wire::{Failure, Reason};
 
-/// Opens the judge of credentials anew, by the rows that this node has now.
+/// The judge of credentials, by the rows that this node has now.
 pub type AccessNow = Arc<dyn Fn() -> BoxFuture<'static, Result<Access, String>> + Send + Sync>;
 
 /// See the file's opening.
@@ -32,7 +32,7 @@ pub(super) struct Own {
     pages: Arc<dyn Pages>,
     /// `None` = there is no `[auth]`.
     access: Option<AccessNow>,
-    /// Callers that are judged at a time: each has all keys read.
+    /// Callers at a time that have the stored keys read; none waits in it for keys that are fetched.
     judging: Arc<Semaphore>,
     scrapes: Arc<Semaphore>,
 }
@@ -134,8 +134,12 @@ impl Own {
         let bearer = bearer(headers).ok_or(Reason::Unauthenticated)?;
         let turn = Arc::clone(&self.judging).acquire_owned().await;
         // Its own task: the turn is kept until the rows are read, also if the caller has gone.
-        let opening = tokio::spawn(async move { (access().await, turn) });
-        let Ok((access, _turn)) = opening.await else {
+        let opening = tokio::spawn(async move {
+            let access = access().await;
+            drop(turn);
+            access
+        });
+        let Ok(access) = opening.await else {
             return Err(Reason::Unavailable.into());
         };
         let Access { authority, rules } = access.map_err(|why| {

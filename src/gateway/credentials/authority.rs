@@ -97,23 +97,19 @@ impl Authority {
         metrics: &Arc<Metrics>,
     ) -> Result<Authority, CredentialError> {
         let tokens = Tokens::load(sources, None, metrics).map_err(CredentialError::Keys)?;
-        let keys = stored.keys().await?;
-        metrics.access.keys.count(keys.len() as u64);
-        let keys = keys
-            .into_iter()
-            .map(|key| (Arc::clone(&key.id), Arc::new(key)));
-        let revoked = stored.revocations().await?.into_iter().collect();
-        Ok(Authority {
+        let authority = Authority {
             tokens: ArcSwap::from_pointee(tokens),
-            keys: ArcSwap::from_pointee(keys.collect()),
-            revoked: RwLock::new(revoked),
+            keys: ArcSwap::default(),
+            revoked: RwLock::default(),
             stored,
             changing: Mutex::default(),
             version: watch::Sender::new(0),
             reloaded: Notify::new(),
             clock: Arc::clone(clock),
             metrics: Arc::clone(metrics),
-        })
+        };
+        authority.read_again().await?;
+        Ok(authority)
     }
 
     /// Fetches the set of keys again and again, until it is dropped.

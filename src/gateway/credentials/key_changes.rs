@@ -1,7 +1,7 @@
 //! Changes of what counts: keys that are made and revoked, tokens that are taken back.
 //!
-//! Owns: their order: on disk first, then in force, then answered. Promises: one change of keys at a time. Must not:
-//! judge, or end a session.
+//! Owns: their order: on disk first, then in force, then answered; how what is stored comes in force. Promises: one
+//! change of keys at a time. Must not: judge, or end a session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -35,6 +35,17 @@ impl Authority {
         });
         self.changed();
         Ok(removed)
+    }
+
+    /// Takes keys and revocations as they are stored: at the start, and on a node that follows, whose rows come out of the
+    /// log.
+    pub async fn read_again(&self) -> Result<(), CredentialError> {
+        let keys = self.stored.keys().await?.into_iter();
+        let keys = keys.map(|key| (Arc::clone(&key.id), Arc::new(key)));
+        let revoked = self.stored.revocations().await?.into_iter().collect();
+        *self.revoked.write().unwrap_or_else(PoisonError::into_inner) = revoked;
+        self.change_keys(|known| *known = keys.collect());
+        Ok(())
     }
 
     /// Has the secrets of signing keys come to the other nodes of a cluster, where they have not yet, and those go that

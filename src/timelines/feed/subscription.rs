@@ -312,9 +312,13 @@ impl Subscription {
                             self.cursor.foreign = foreign;
                         }
                     }
-                    // If the message is not in the page, there is nothing to tell of it.
+                    // If the message is not in the page, there is nothing to tell of it. With a reaction alone it is
+                    // still to come, behind that one.
                     Next::ReadParts { sequence, .. } => {
-                        if let Some(told) = self.told_parts() {
+                        let edited = page.changed.changed.iter().flatten();
+                        let mut reacted = edited.filter(|one| one.is_reacted(page.since));
+                        let is_to_come = reacted.any(|one| one.sequence == sequence);
+                        if let Some(told) = self.told_parts().filter(|_| !is_to_come) {
                             told.of(sequence, None, UNSETTLED);
                         }
                     }

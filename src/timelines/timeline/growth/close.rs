@@ -207,8 +207,9 @@ impl Site {
         Ok(true)
     }
 
-    /// For how long no part of an open message has come: by the steady clock, because the system's may have been set;
-    /// of one that has been silent since a restart, by the times in its rows, unless these are still to come.
+    /// For how long no part of an open message has come though one could: by the steady clock, because the system's may
+    /// have been set; of one that has been silent since a restart, by the times in its rows, unless these are still to
+    /// come, and no longer than since that.
     fn idle_ms(
         &self,
         txn: &mut Txn<'_>,
@@ -227,7 +228,8 @@ impl Site {
             // The clock was set back. It may be years until then: it is silent from now on.
             heard.note(key.as_bytes(), steady_ms);
         }
-        Ok(txn.now_ms().saturating_sub(last_ms))
+        let silent_ms = txn.now_ms().saturating_sub(last_ms);
+        Ok(silent_ms.min(self.time.served_ms()))
     }
 
     /// Writes a message with all its text, which is not open any more.

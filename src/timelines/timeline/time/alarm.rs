@@ -18,6 +18,8 @@ use super::super::growth::Heard;
 /// The clock, and the alarms of all partitions.
 pub(in crate::timeline) struct Time {
     clock: Arc<Clock>,
+    /// When writes began to be taken here, by the steady clock.
+    began_ms: u64,
     alarms: Each<Alarm>,
     heard: Each<Heard>,
 }
@@ -25,10 +27,16 @@ pub(in crate::timeline) struct Time {
 impl Time {
     pub(in crate::timeline) fn new(clock: Arc<Clock>, partitions: &Partitions) -> Time {
         Time {
+            began_ms: clock.steady_ms(),
             clock,
             alarms: Each::new(partitions, |_, _| Alarm::default()),
             heard: Each::new(partitions, |_, _| Heard::default()),
         }
+    }
+
+    /// For how long writes have been taken here: since the start, or since this node owns the log.
+    pub(in crate::timeline) fn served_ms(&self) -> u64 {
+        self.clock.steady_ms().saturating_sub(self.began_ms)
     }
 
     pub(in crate::timeline) fn alarm(&self, partition: PartitionId) -> Arc<Alarm> {
