@@ -257,10 +257,16 @@ impl Searches {
     async fn found(&self, checked: &Arc<Checked>, snapshot: Snapshot) -> Result<Found, Error> {
         let searcher = snapshot.searcher.clone();
         let (until, checked) = (checked.asked.deadline.at, Arc::clone(checked));
-        let (layout, asked) = (&checked.layout, &checked.asked);
-        let tree = Tree::new(layout, asked, &searcher, &checked.aggregates)?;
-        let run = move || checked.run(&searcher, tree);
+        let run = move || {
+            let (layout, asked) = (&checked.layout, &checked.asked);
+            // A filter of groups may look at all rows, so the tree is made when it is the search's turn.
+            match Tree::new(layout, asked, &searcher, &checked.aggregates) {
+                Ok(tree) => checked.run(&searcher, tree).map(Ok),
+                Err(refused) => Ok(Err(refused)),
+            }
+        };
         let found = self.run(until, run).await.and_then(|found| {
+            let found = found?;
             let refused = match found.short {
                 None => return Ok(found),
                 Some(Short::Damaged) => {

@@ -355,6 +355,8 @@ def test_no_query_is_a_mistake_of_syntax(ask, name):
     for odd in ["\x00", "\u202e", "*tide", "ti*de", "-tide*", '-"tide in"*', "tide " * 64, "a* " * 64, "é" * 500, "𝔘𝔫", "x" * 1_024]:
         only(odd)
     assert only("ti*") == {1, 4} and only("-ti*") == {2, 3} and only("tide -said") == {4}
+    # Words side by side of which the last one only begins so.
+    assert only("b-c*") == {3} and only("-b-c*") == {1, 2, 4} and only("-a-c*") == {1, 2, 3, 4}
 
 
 def test_many_beginnings_are_bounded_work(chat, ask):

@@ -160,6 +160,10 @@ class Maker:
         return f"{first} AS x {join} {second} y ON {on}"
 
     def statement(self):
+        if self.rng.random() < 0.1:
+            # A range of keys, from its end on.
+            k, low, count = self.rng.choice("abcd"), self.rng.randrange(-5, 15), self.rng.randrange(1, 9)
+            return f"SELECT n, i FROM {self.tables[0]} WHERE k = '{k}' AND n >= {low} AND n < {low + count} ORDER BY n DESC", True
         source = self.source()
         where = f" WHERE {self.condition()}" if self.rng.random() < 0.7 else ""
         if self.rng.random() < 0.4:

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    ATTRIBUTES_BYTES_MAX, InvalidSeries, KEY_FIELDS_MAX, MEASUREMENT, METAS_LIFE_S_MIN, NewSeries,
-    POINTS_LIFE_S_MIN, Point, SERIES_KEYS_MAX, SERIES_NAME_BYTES_MAX, SOURCE, SOURCE_BYTES_MAX,
-    SeriesKey, SeriesMeta, TAGS, TAGS_BYTES_MAX,
+    ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX, InvalidSeries, KEY_FIELDS_MAX, MEASUREMENT,
+    METAS_LIFE_S_MIN, NewSeries, POINTS_LIFE_S_MIN, Point, SERIES_KEYS_MAX, SERIES_NAME_BYTES_MAX,
+    SOURCE, SOURCE_BYTES_MAX, SeriesKey, SeriesMeta, TAGS, TAGS_BYTES_MAX,
 };
 use crate::limits::{COLUMNS_MAX, VERSION_END};
 use crate::{Error, check_table_name};
@@ -129,6 +129,9 @@ impl SeriesMeta {
     /// Checks all that needs no table.
     pub fn check(&self) -> Checked {
         self.key.check()?;
+        if self.attributes.len() > ATTRIBUTES_MAX {
+            return Err(InvalidSeries::Count("attribute", ATTRIBUTES_MAX));
+        }
         check_pairs(&self.attributes, "attributes", ATTRIBUTES_BYTES_MAX)
     }
 }
@@ -252,6 +255,22 @@ mod tests {
         ] {
             assert!(bad.check().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_series_has_so_many_attributes_and_bytes_of_them() {
+        let checked = |count: usize, bytes: usize| {
+            let pair = |number: usize| (format!("{number:04}"), "v".repeat(bytes));
+            let meta = SeriesMeta {
+                attributes: (0..count).map(pair).collect(),
+                ..SeriesMeta::default()
+            };
+            meta.check()
+        };
+        assert_eq!(checked(256, 1), Ok(()));
+        let many = InvalidSeries::Count("attribute", 256);
+        assert_eq!(checked(257, 1), Err(many));
+        assert!(checked(256, 9).is_err());
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub const SOURCE_BYTES_MAX: usize = 256;
 pub const TAGS_BYTES_MAX: usize = 512;
 /// Bytes of a series' attributes as they are written; ours.
 pub const ATTRIBUTES_BYTES_MAX: usize = 4 << 10;
+/// Attributes of a series: as many values of a list as a search index has; ours.
+pub const ATTRIBUTES_MAX: usize = 256;
 /// Points may live so short a time, s.
 pub const POINTS_LIFE_S_MIN: i64 = 86_400;
 /// What is kept of a series may live so short a time, s.
@@ -247,7 +249,7 @@ pub enum InvalidSeries {
     MissingField(String),
     /// A field that is part of the key has another type.
     FieldType(String),
-    /// A table has so many columns of a kind at most.
+    /// A table has so many columns of a kind at most, or a series so many attributes.
     Count(&'static str, usize),
     /// A time to live is too short.
     Life(i64),

@@ -68,6 +68,8 @@ impl Words {
     pub(super) fn add_to(&self, all: &mut Bool) {
         for part in &self.parts {
             match part.is_not {
+                // Its query finds too much: what it excludes is left to `hold`.
+                true if part.is_begin && part.words.len() > 1 => {}
                 true => all.must_not.push(part.query()),
                 false => all.must.push(part.query()),
             }
@@ -314,6 +316,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_a_query_of_an_index_finds_too_much_of_is_not_excluded_by_it() {
+        for (query, asked, excluded) in [
+            ("-de*", 0, 1),
+            ("-so-deep x", 1, 1),
+            ("-so-de*", 0, 0),
+            ("so-de* -x", 1, 1),
+        ] {
+            let mut all = Bool::default();
+            Words::read(Some(query)).unwrap().add_to(&mut all);
+            assert_eq!(
+                (all.must.len(), all.must_not.len()),
+                (asked, excluded),
+                "{query}"
+            );
+        }
+    }
+
     fn found(query: &str, text: &str) -> Vec<String> {
         let words = Words::read(Some(query)).unwrap();
         let entry = [("text".to_owned(), Value::String(text.to_owned()))];
@@ -400,6 +420,8 @@ mod tests {
             ("\"x so\"", false),
             ("so-de*", true),
             ("x-de*", false),
+            ("-so-de*", false),
+            ("-x-de*", true),
         ] {
             let words = Words::read(Some(query)).unwrap();
             let nested = Value::Json(r#"{"a":["x","so deep"]}"#.to_owned());

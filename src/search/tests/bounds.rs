@@ -9,7 +9,8 @@ use tideline_base::bounds::{Bounds, Costs, Resource};
 use tideline_base::ids::TableId;
 use tideline_base::metrics::Metrics;
 use tideline_model::search::{
-    Bool, InvalidSearch, Match, Missing, Point, Query, Search, Sort, Sorter,
+    Aggregates, Bool, InvalidSearch, Match, Measure, MeasureKind, Missing, Point, Query, Search,
+    Sort, Sorter,
 };
 use tideline_model::{Error, FoundRow, Value};
 
@@ -140,6 +141,25 @@ async fn a_search_that_gets_no_turn_in_time_is_refused() {
     };
     let ask = || bed.searches.search::<Vec<FoundRow>>(&table, INDEX, asked());
     while ask().await != Err(Error::Busy) {}
+    // What is computed waits for its turn too, whatever it is.
+    let sum = Measure {
+        name: "sum".to_owned(),
+        kind: MeasureKind::Sum,
+        field: "nowhere".to_owned(),
+        missing: None,
+    };
+    let computes = || Search {
+        aggregates: Aggregates {
+            metrics: vec![sum.clone()],
+            groups: Vec::new(),
+        },
+        ..asked()
+    };
+    let compute = || {
+        bed.searches
+            .search::<Vec<FoundRow>>(&table, INDEX, computes())
+    };
+    assert_eq!(compute().await, Err(Error::Busy));
     tokio::task::spawn_blocking(move || barrier.wait())
         .await
         .unwrap();
@@ -147,6 +167,15 @@ async fn a_search_that_gets_no_turn_in_time_is_refused() {
         one.await.unwrap().unwrap();
     }
     assert_eq!(bed.search(search(Query::All, None, 1)).await.total, Some(0));
+    let refused = InvalidSearch::AggregateField("sum agg", "nowhere".to_owned());
+    let computes = Search {
+        timeout_ms: Some(30_000),
+        ..computes()
+    };
+    let found = bed
+        .searches
+        .search::<Vec<FoundRow>>(&table, INDEX, computes);
+    assert_eq!(found.await, Err(Error::Search(refused)));
     bed.close().await;
 }
 

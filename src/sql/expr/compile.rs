@@ -6,7 +6,8 @@
 use sqlparser::ast::{self, CastKind, CeilFloorKind, DateTimeField, InTarget, TrimWhereField};
 
 use super::aggregate::Aggregate;
-use super::typed::{Compiled, cast_kind, literal, long, negated_if};
+use super::cast::cast_as;
+use super::typed::{Compiled, literal, long, negated_if};
 use super::{Comparison, Expr, Names, Typed};
 use crate::answer::{ColumnKind, Datum};
 use crate::refusal::Refusal;
@@ -96,9 +97,7 @@ impl<'a> Compiler<'a> {
                 Ok(value)
             }
             Tree::TypedString(typed) => {
-                let text = literal(&typed.value.value)?;
-                let kind = cast_kind(&typed.data_type)?;
-                let cast = text.clone().cast(Some(kind))?;
+                let cast = cast_as(literal(&typed.value.value)?, &typed.data_type)?;
                 match cast.expr {
                     Expr::Constant(Datum::Null) => {
                         Refusal::invalid(format!("Incorrect {} value", typed.data_type))

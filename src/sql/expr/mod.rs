@@ -6,6 +6,7 @@
 pub(crate) mod aggregate;
 mod asked;
 mod calls;
+mod cast;
 mod compile;
 mod functions;
 mod like;

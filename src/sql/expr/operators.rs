@@ -1,10 +1,11 @@
-//! Operators, LIKE, CASE and CAST.
+//! Operators, LIKE and CASE.
 //!
 //! Owns: which there are, and the types of what they give. Must not: know functions.
 
 use sqlparser::ast::{self, BinaryOperator, DataType, UnaryOperator};
 
-use super::typed::{Compiled, cast_kind, chosen, computed, constant, long, negated_if};
+use super::cast::cast_as;
+use super::typed::{Compiled, chosen, computed, constant, long, negated_if};
 use super::{Arithmetic, Comparison, Compiler, Expr, Pattern, Typed};
 use crate::answer::{ColumnKind, Datum};
 use crate::refusal::Refusal;
@@ -184,7 +185,6 @@ impl Compiler<'_> {
         data_type: &DataType,
         depth: usize,
     ) -> Compiled {
-        let kind = cast_kind(data_type)?;
-        self.at(inner, depth)?.cast(Some(kind))
+        cast_as(self.at(inner, depth)?, data_type)
     }
 }

@@ -3,7 +3,7 @@
 //! Owns: which type values have in common, and from a literal to its value. Promises: what depends on nothing is
 //! computed once. Must not: know names.
 
-use sqlparser::ast::{self, DataType};
+use sqlparser::ast;
 
 use super::{Arithmetic, Expr, Typed};
 use crate::answer::{ColumnKind, Datum};
@@ -148,20 +148,4 @@ fn from_hex(digits: &str) -> Result<bytes::Bytes, Refusal> {
     let bytes: Option<Vec<u8>> = bytes.collect();
     let bad = || Refusal::Invalid(format!("X'{digits}' is not hexadecimal"));
     bytes.map(bytes::Bytes::from).ok_or_else(bad)
-}
-
-pub(super) fn cast_kind(data_type: &DataType) -> Result<ColumnKind, Refusal> {
-    let text = data_type.to_string().to_uppercase();
-    let name = text.split(['(', ' ']).next().unwrap_or_default();
-    Ok(match name {
-        "SIGNED" | "UNSIGNED" | "BIGINT" | "INT" | "INTEGER" => ColumnKind::Long,
-        "DOUBLE" | "FLOAT" | "DECIMAL" | "REAL" => ColumnKind::Double,
-        "CHAR" | "VARCHAR" | "NCHAR" | "TEXT" | "MEDIUMTEXT" => ColumnKind::String,
-        "BINARY" | "VARBINARY" | "MEDIUMBLOB" => ColumnKind::Binary,
-        "DATETIME" | "TIMESTAMP" => ColumnKind::DateTime,
-        "DATE" => ColumnKind::Date,
-        "TIME" => ColumnKind::Time,
-        "BOOL" | "BOOLEAN" => ColumnKind::Boolean,
-        _ => return Refusal::unsupported(format!("the type {text}")),
-    })
 }

@@ -5,16 +5,17 @@
 //! with its place. Must not: know tables.
 
 mod define;
+mod dialect;
 mod tokens;
 
 use sqlparser::ast;
-use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::answer::StatementKind;
 use crate::refusal::Refusal;
 pub(crate) use define::{Definition, NewColumn, engine};
+use dialect::OurDialect;
 use tokens::{Tokens, is_word};
 
 /// In so many bytes a statement says what it is.
@@ -43,7 +44,7 @@ pub(crate) fn parse(text: &str) -> Result<Statement, Refusal> {
     if text.len() > TEXT_BYTES_MAX {
         return Refusal::invalid(format!("a statement has at most {TEXT_BYTES_MAX} bytes"));
     }
-    let tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize_with_location();
+    let tokens = Tokenizer::new(&OurDialect, text).tokenize_with_location();
     let tokens = tokens.map_err(|error| Refusal::Syntax {
         what: error.message.trim_end_matches(" at ").to_owned(),
         line: error.location.line,
@@ -72,7 +73,7 @@ pub(crate) fn parse(text: &str) -> Result<Statement, Refusal> {
         false => Vec::new(),
     };
     let end = tokens.last().map(|last| last.span.end);
-    let parser = Parser::new(&MySqlDialect {}).with_tokens_with_locations(tokens);
+    let parser = Parser::new(&OurDialect).with_tokens_with_locations(tokens);
     let mut parser = parser.with_recursion_limit(BRACKETS_MAX * 2);
     let statement = parser.parse_statement();
     let statement = statement.and_then(|statement| match parser.peek_token() {
@@ -107,8 +108,7 @@ pub fn kind_of(text: &str) -> Option<(StatementKind, Option<String>)> {
         end -= 1;
     }
     let mut tokens = Vec::new();
-    let dialect = MySqlDialect {};
-    let mut tokenizer = Tokenizer::new(&dialect, &text[..end]);
+    let mut tokenizer = Tokenizer::new(&OurDialect, &text[..end]);
     // A text that is cut has words before its end.
     let _ = tokenizer.tokenize_with_location_into_buf(&mut tokens);
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));

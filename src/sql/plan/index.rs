@@ -33,6 +33,9 @@ pub(super) fn choose(
         if named.is_some_and(|name| name != index.name) {
             continue;
         }
+        if named.is_none() && asked.is_empty() && hides_rows(table, index) {
+            continue;
+        }
         let is_key = |name: &str| table.primary_key.iter().any(|key| key.name == name);
         let names = source.needed_names();
         let has_all = names
@@ -71,6 +74,12 @@ pub(super) fn choose(
         true => Ok(None),
         false => Refusal::unsupported(ONLY_OF_INDEX),
     }
+}
+
+/// Whether rows go out of an index before they expire in its table.
+fn hides_rows(table: &Table, index: &SearchIndex) -> bool {
+    let (of_index, of_table) = (index.time_to_live_s, table.options.time_to_live_s);
+    of_index > 0 && (of_table <= 0 || of_index < of_table)
 }
 
 fn all(queries: Vec<Query>) -> Query {
@@ -266,7 +275,15 @@ impl Of<'_> {
     }
 }
 
-fn terms(field: String, values: Vec<Value>) -> Query {
+/// Whether it is one of the two zeros, which are equal here and two values of an index: the negative one is lower.
+fn is_zero(value: &Value) -> bool {
+    matches!(value, Value::Double(number) if *number == 0.0)
+}
+
+fn terms(field: String, mut values: Vec<Value>) -> Query {
+    if values.iter().any(is_zero) {
+        values.extend([Value::Double(0.0), Value::Double(-0.0)]);
+    }
     Query::Terms {
         field,
         values,
@@ -276,6 +293,11 @@ fn terms(field: String, values: Vec<Value>) -> Query {
 
 fn between(field: String, how: Comparison, value: Value) -> Query {
     let includes = matches!(how, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
+    let value = match how {
+        Comparison::Less | Comparison::GreaterOrEqual if is_zero(&value) => Value::Double(-0.0),
+        _ if is_zero(&value) => Value::Double(0.0),
+        _ => value,
+    };
     let bound = Some((value, includes));
     match how {
         Comparison::Greater | Comparison::GreaterOrEqual => Query::Range {

@@ -155,6 +155,8 @@ impl Known {
                 };
                 match how {
                     Comparison::Equal | Comparison::Same => self.one_of(vec![value]),
+                    // Behind the longest value is one that is too long to be a bound.
+                    _ if value.size() == KEY_VALUE_BYTES_MAX => {}
                     Comparison::Less => self.below(value, false),
                     Comparison::LessOrEqual => self.below(value, true),
                     Comparison::Greater => self.above(value, false),
@@ -227,13 +229,13 @@ fn key_value(value: &Datum, kind: KeyType) -> Option<KeyValue> {
         {
             Some(KeyValue::Integer(*number as i64))
         }
-        (Datum::String(text), KeyType::String) if text.len() < KEY_VALUE_BYTES_MAX => {
+        (Datum::String(text), KeyType::String) if text.len() <= KEY_VALUE_BYTES_MAX => {
             Some(KeyValue::String(text.clone()))
         }
-        (Datum::Binary(bytes), KeyType::Binary) if bytes.len() < KEY_VALUE_BYTES_MAX => {
+        (Datum::Binary(bytes), KeyType::Binary) if bytes.len() <= KEY_VALUE_BYTES_MAX => {
             Some(KeyValue::Binary(bytes.clone()))
         }
-        (Datum::String(text), KeyType::Binary) if text.len() < KEY_VALUE_BYTES_MAX => {
+        (Datum::String(text), KeyType::Binary) if text.len() <= KEY_VALUE_BYTES_MAX => {
             Some(KeyValue::Binary(text.clone().into()))
         }
         _ => None,
@@ -328,5 +330,18 @@ mod tests {
         assert_eq!(of(&[odd]), None);
         let last = compare(Comparison::Greater, 0, Datum::Long(i64::MAX));
         assert_eq!(reaches(&key[1..], &[0], &[last]), Some(Vec::new()));
+    }
+
+    #[test]
+    fn the_longest_value_is_found_by_itself_and_bounds_nothing() {
+        let key = [column(KeyType::String)];
+        let of = |how, bytes: usize| {
+            let one = compare(how, 0, Datum::String("a".repeat(bytes)));
+            reaches(&key, &[0], &[one])
+        };
+        let row = Reach::Row(vec![KeyValue::String("a".repeat(1_024))]);
+        assert_eq!(of(Comparison::Equal, 1_024), Some(vec![row]));
+        assert_eq!(of(Comparison::Equal, 1_025), None);
+        assert_eq!(of(Comparison::Greater, 1_024), None);
     }
 }

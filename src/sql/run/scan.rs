@@ -89,7 +89,7 @@ impl Scan<'_> {
                     (got.rows, None, got.consumed)
                 }
                 Reach::Range(low, high) => {
-                    // Backward a range begins below its high end, which is the first that it leaves out.
+                    // Backward a range begins at its high end, which conditions leave out, and ends above its low one.
                     let (direction, start, end) = match self.is_backward {
                         false => (Direction::Forward, low, high),
                         true => (Direction::Backward, high, low),
@@ -109,7 +109,14 @@ impl Scan<'_> {
             self.limit = self.limit.map(|limit| limit.saturating_mul(4));
             self.from = next;
             if self.from.is_none() {
-                self.reaches.pop_front();
+                let through = self.reaches.pop_front();
+                // The low end is one of the range.
+                if self.is_backward
+                    && let Some(Reach::Range(low, _)) = through
+                    && !low.iter().any(KeyValue::is_infinite)
+                {
+                    self.reaches.push_front(Reach::Row(low));
+                }
             }
             let bytes = rows.iter().map(|row| bytes_of(self.table, row)).sum();
             let of = (self.table.name.as_str(), None);

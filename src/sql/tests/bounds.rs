@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use tideline_model::ColumnType::{Double, Integer, String as Text};
-use tideline_model::Error;
 use tideline_model::search::{FieldType, InvalidSearch, SearchSchema};
+use tideline_model::{Error, OptionsUpdate, TableUpdate};
 
 use super::bed::Bed;
 use super::statements::{field, filled};
@@ -199,6 +199,7 @@ async fn an_index_says_what_the_table_says() {
         "insert into t values (1, 'a', 'red fox', 5)".to_owned(),
         format!("insert into t values (2, '{long}', 'red', null)"),
         "insert into t values (3, 'mm', 'blue', 5)".to_owned(),
+        "insert into t values (4, null, 'red', -0.0)".to_owned(),
     ] {
         bed.run(&statement).await.unwrap();
     }
@@ -223,6 +224,12 @@ async fn an_index_says_what_the_table_says() {
         ("select k from t where word in ('a', 'mm')", "1;3"),
         ("select k from t where size = -9223372036854775808", ""),
         ("select k from t where not text_match(body, 'red')", "3"),
+        ("select k from t where size = 0", "4"),
+        ("select k from t where size in (0, 5)", "1;3;4"),
+        ("select k from t where size >= 0.0", "1;3;4"),
+        ("select count(*) from t where size > -0.0", "2"),
+        ("select count(*) from t where size < 0", "0"),
+        ("select count(*) from t where size <= 0", "1"),
     ] {
         assert_eq!(bed.shown(statement).await, expected, "{statement}");
     }
@@ -230,6 +237,48 @@ async fn an_index_says_what_the_table_says() {
         .refused("select k from t where not (text_match(body, 'red') and size = 5)")
         .await;
     assert!(matches!(both, Refusal::Unsupported(_)), "{both:?}");
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_whose_rows_go_before_those_of_the_table_is_passed_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed::open(folder.path());
+    filled(&bed).await;
+    let options = OptionsUpdate {
+        allow_update: Some(false),
+        ..OptionsUpdate::default()
+    };
+    let update = TableUpdate {
+        options,
+        ..TableUpdate::default()
+    };
+    bed.tables.update("people", update).await.unwrap();
+    let schema = SearchSchema {
+        fields: vec![
+            field("name", FieldType::Text),
+            field("size", FieldType::Double),
+        ],
+        ..SearchSchema::default()
+    };
+    let schema = schema.checked().unwrap();
+    let made = bed
+        .tables
+        .create_search_index("people", "ix".to_owned(), schema, 86_400);
+    made.await.unwrap();
+    bed.run("create table pix (town varchar(1024), n bigint, size double, primary key (town, n)) engine='searchindex', engine_attribute='{\"index_name\":\"ix\",\"table_name\":\"people\"}'").await.unwrap();
+    for (statement, by_index) in [
+        ("select town from people where size > 2", false),
+        (
+            "select town from people where text_match(name, 'lives')",
+            true,
+        ),
+        ("select town from pix where size > 2", true),
+    ] {
+        let answer = bed.run(statement).await.unwrap();
+        assert_eq!(answer.rows.len(), 2, "{statement}");
+        assert_eq!(answer.scanned[0].index.is_some(), by_index, "{statement}");
+    }
     bed.close().await;
 }
 

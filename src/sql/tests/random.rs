@@ -162,7 +162,20 @@ async fn statements_say_what_a_look_at_each_row_says() {
         bed.run(&insert).await.unwrap();
     }
     for _ in 0..400 {
-        let condition = Condition::random(&mut dice, 0);
+        let mut condition = Condition::random(&mut dice, 0);
+        if dice.below(4) == 0 {
+            // A range behind the first column of the key.
+            let n = Condition::N(
+                SIGNS[usize::try_from(dice.below(6)).unwrap()],
+                dice.number(),
+            );
+            let town = Condition::Town("=", dice.word());
+            let both = Condition::Both(true, Box::new(town), Box::new(n));
+            condition = match dice.below(2) {
+                0 => both,
+                _ => Condition::Both(true, Box::new(both), Box::new(condition)),
+            };
+        }
         let mut found: Vec<&Row> = rows
             .values()
             .filter(|row| condition.of(row) == Some(true))
@@ -231,7 +244,7 @@ async fn statements_say_what_a_look_at_each_row_says() {
 /// Parts of statements, from which texts are made that are nearly some.
 const PARTS: &str = "select insert into update delete from t where and or not in ( ) , , = < <=> like between is null \
     case when then else end group by having order desc limit offset join left on using as x t.n n town size name count ( \
-    * ) sum distinct concat substring date_add interval 1 day month 0 1 -1 2.5 9223372036854775807 1e308 '' 'a%' \
+    * mod ) sum distinct concat substring date_add interval 1 day month 0 1 -1 2.5 9223372036854775807 1e308 '' 'a%' \
     '2026-01-31' '0000-01-01' x'ff' null true values set + - * / % div xor ->> '$.a[0]' text_match array_extract cast \
     signed char from_unixtime timediff round locate show tables describe create table bigint primary key ; ` ' \" /* # @";
 

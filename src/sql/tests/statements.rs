@@ -58,6 +58,14 @@ async fn statements_answer() {
             "NULL,5,1,1,1,1",
         ),
         (
+            "select 2 = 1 xor 1, 1 or 1 xor 1, 1 xor 0 and 0, 3 between 1 and 2 xor 1, not 1 xor 1",
+            "1,1,1,1,1",
+        ),
+        (
+            "select 7 mod 4 + 1, 2 * 7 MOD 4, 9 - 7 mod 4, 7.5 mod 2, 1 mod 0, mod(7, 4), -7 mod 4",
+            "4,2,6,1.5,NULL,3,-3",
+        ),
+        (
             "select concat('a', 1, 2.5), substring('hello', 2, 3), substr('hello', -3), upper('ä')",
             "a12.5,ell,llo,Ä",
         ),
@@ -86,6 +94,22 @@ async fn statements_answer() {
             "12,2,3,c",
         ),
         (
+            "select cast('hello' as char(2)), cast(12.5 as char(3)), cast('ä€' as char(1)), cast(null as char(2)), convert('abc', char(2))",
+            "he,12.,ä,NULL,ab",
+        ),
+        (
+            "select cast(2.55 as decimal), cast(-2.5 as decimal(4)), cast(1.256 as decimal(5, 2)), cast(12345.6 as decimal(4, 1)), cast('7.25x' as decimal(3, 1)), cast(-0.2 as decimal)",
+            "3,-3,1.26,999.9,7.3,0",
+        ),
+        (
+            "select cast(3 as unsigned), cast('12' as unsigned integer), cast(from_unixtime(1.5) as datetime(6))",
+            "3,12,1970-01-01 00:00:01.500000",
+        ),
+        (
+            "select name, cast(size as decimal(3, 0)) from people where cast(name as char(1)) = 'B'",
+            "Bob,3",
+        ),
+        (
             "select greatest(1, 2.5), least('b', 'a'), 5 in (1, 5), 5 not in (1, null), 3 between 1 and 3, 'abc' like 'a%', 'a_c' like 'a\\_c'",
             "2.5,a,1,NULL,1,1,1",
         ),
@@ -100,6 +124,18 @@ async fn statements_answer() {
             "3;2",
         ),
         ("select n from people where town = 'a' and n >= 2", "2;3"),
+        (
+            "select n from people where town = 'a' and n >= 2 order by n desc",
+            "3;2",
+        ),
+        (
+            "select town, n from people where town in ('a', 'b') and n >= 1 and n < 3 order by town desc, n desc",
+            "b,1;a,2;a,1",
+        ),
+        (
+            "select id from buys where id > 1 order by id desc limit 2",
+            "3;2",
+        ),
         (
             "select n from people where town = 'a' and n > 1 and n < 3",
             "2",
@@ -496,6 +532,13 @@ async fn what_cannot_be_done_is_refused_by_its_name() {
         "select @@version",
         "select score() from people",
         "replace into buys values (1, 1, 'x')",
+        "select cast(-1 as unsigned)",
+        "select cast(1e19 as unsigned)",
+        "select cast(n - 9 as unsigned) from people",
+        "select cast(1 as int unsigned)",
+        "select cast('abc' as binary(2))",
+        "select cast(1 as double(4, 2))",
+        "select cast(now() as datetime(3))",
     ] {
         let refused = bed.refused(statement).await;
         assert!(
@@ -514,6 +557,7 @@ async fn what_cannot_be_done_is_refused_by_its_name() {
         "select n from (select n, n from people) x",
         "select 9223372036854775807 + 1",
         "select lower()",
+        "select cast(1 as decimal(2, 3))",
         "select n from people limit n",
         "select n from people order by 2",
         "select * ",

@@ -96,6 +96,10 @@ const fn of_any(
     }
 }
 
+/// What CAST needs, by names that no call has.
+pub(crate) const TO_DECIMAL: &str = "cast as decimal";
+pub(crate) const TO_UNSIGNED: &str = "cast as unsigned";
+
 /// Other names of functions.
 const ALIASES: &[(&str, &str)] = &[
     ("ceiling", "ceil"),

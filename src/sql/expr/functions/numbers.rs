@@ -2,7 +2,7 @@
 //!
 //! Owns: each of them. Must not: give what is no number.
 
-use super::{Function, MANY, function, integer, of_any, of_numbers};
+use super::{Function, MANY, TO_DECIMAL, TO_UNSIGNED, function, integer, of_any, of_numbers};
 use crate::answer::ColumnKind::{Double, Long};
 use crate::answer::Datum;
 use crate::expr::{overflow, whole_of};
@@ -38,6 +38,8 @@ pub(super) const ALL: &[Function] = &[
     function("log10", 1..=1, Double, |values| {
         Ok(of(&values[0], f64::log10))
     }),
+    function(TO_DECIMAL, 3..=3, Double, decimal),
+    function(TO_UNSIGNED, 1..=1, Long, unsigned),
     of_any("greatest", 2..=MANY, |values| {
         Ok(values
             .iter()
@@ -94,5 +96,29 @@ fn rounded(values: &[Datum], compute: fn(f64) -> f64) -> Result<Datum, Refusal> 
     match is_whole {
         true => whole_of(made),
         false => Ok(Datum::double(made)),
+    }
+}
+
+/// The nearest number of so many digits, of which so many are behind its point.
+fn decimal(values: &[Datum]) -> Result<Datum, Refusal> {
+    let number = values[0].number().map_or(Datum::Null, Datum::double);
+    let rounded = rounded(&[number, values[2].clone()], round_away)?;
+    let count = |at| i32::try_from(integer(values, at).unwrap_or(0)).unwrap_or(0);
+    let most = (10_f64.powi(count(1)) - 1.0) / 10_f64.powi(count(2));
+    // Adding 0 makes both zeros one.
+    let number = rounded.number();
+    let number = number.map(|number| number.clamp(-most, most) + 0.0);
+    Ok(number.map_or(Datum::Null, Datum::double))
+}
+
+fn unsigned(values: &[Datum]) -> Result<Datum, Refusal> {
+    let is_long = matches!(values[0], Datum::Long(_));
+    match values[0].integer() {
+        None => Ok(Datum::Null),
+        // The highest integer stands for all numbers above it.
+        Some(number) if number < 0 || (number == i64::MAX && !is_long) => Refusal::unsupported(
+            "CAST AS UNSIGNED of a number below 0 or above 9223372036854775807",
+        ),
+        Some(number) => Ok(Datum::Long(number)),
     }
 }

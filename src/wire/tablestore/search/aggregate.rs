@@ -11,14 +11,14 @@ use super::super::fields::count;
 use super::super::proto;
 use super::super::request::table::missing;
 use super::parts::at_most;
-use super::query::query;
+use super::query::filter;
 use super::refusal::within;
 use super::sort::{POINTS_MAX, sort};
 use super::stepped::{dates, histogram, order, value};
 use tideline_model::search::{
     AGGREGATES_ALL_MAX, AGGREGATES_DEPTH_MAX, AGGREGATES_MAX, Aggregates, CELL_CHARS_MAX,
-    GROUPS_MAX, GroupBy, GroupKind, InvalidSearch, Measure, MeasureKind, Point, SORTERS_MAX,
-    SOURCES_MAX, TOP_ROWS_MAX,
+    GROUPS_MAX, GroupBy, GroupKind, InvalidSearch, Measure, MeasureKind, Point, QueryNodes,
+    SORTERS_MAX, SOURCES_MAX, TOP_ROWS_MAX,
 };
 
 /// Groups of a field, if nobody says how many.
@@ -29,18 +29,33 @@ const GROUPS_MAX_I32: i32 = GROUPS_MAX as i32;
 const PERCENTILES_MAX: usize = 100;
 const RANGES_MAX: usize = 100;
 
+/// What all aggregations of a search have so far.
+#[derive(Default)]
+struct All {
+    count: usize,
+    /// Of their filters.
+    nodes: QueryNodes,
+}
+
+impl All {
+    fn more(&mut self, count: usize) -> Result<(), Failure> {
+        self.count += count;
+        within("aggregations", self.count, 0, AGGREGATES_ALL_MAX)
+    }
+}
+
 /// What a search computes.
 pub(super) fn aggregates(
     metrics: Option<Bytes>,
     groups: Option<Bytes>,
 ) -> Result<Aggregates, Failure> {
-    decode(metrics, groups, &mut 0, 1)
+    decode(metrics, groups, &mut All::default(), 1)
 }
 
 fn decode(
     metrics: Option<Bytes>,
     groups: Option<Bytes>,
-    all: &mut usize,
+    all: &mut All,
     depth: usize,
 ) -> Result<Aggregates, Failure> {
     let (metrics, groups) = (metrics.unwrap_or_default(), groups.unwrap_or_default());
@@ -55,8 +70,7 @@ fn decode(
         AGGREGATES_MAX,
     )?;
     within("aggregations in each other", depth, 1, AGGREGATES_DEPTH_MAX)?;
-    *all += counts[0] + counts[1];
-    within("aggregations", *all, 0, AGGREGATES_ALL_MAX)?;
+    all.more(counts[0] + counts[1])?;
     let metrics = proto::Aggregations::decode(metrics)?.aggs;
     let groups = proto::GroupBys::decode(groups)?.group_bys;
     let metrics = metrics.into_iter().map(measure);
@@ -137,7 +151,7 @@ fn measure(message: proto::Aggregation) -> Result<Measure, Failure> {
 }
 
 #[allow(clippy::too_many_lines)] // a few lines for each kind of grouping
-fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<GroupBy, Failure> {
+fn group(message: proto::GroupBy, all: &mut All, depth: usize) -> Result<GroupBy, Failure> {
     let code = message.r#type.ok_or_else(missing)?;
     let kind = proto::GroupByType::try_from(code);
     let kind = kind.map_err(|_| Failure::invalid(format!("Invalid group by type: {code}.")))?;
@@ -170,7 +184,8 @@ fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<Group
             within("filters", count(&body, 1)?, 1, AGGREGATES_MAX)?;
             let body = proto::GroupByFilter::decode(body)?;
             let inner = inside(body.sub_aggs, body.sub_group_bys)?;
-            let filters = body.filters.iter().map(query);
+            let filters = body.filters.iter();
+            let filters = filters.map(|one| filter(one, &mut all.nodes));
             (GroupKind::Filter(filters.collect::<Result<_, _>>()?), inner)
         }
         proto::GroupByType::GroupByHistogram => histogram(body, inside)?,
@@ -208,8 +223,7 @@ fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<Group
             let inner = inside(body.sub_aggs, body.sub_group_bys)?;
             let sources = body.sources.ok_or_else(missing)?.group_bys;
             within("sources", sources.len(), 1, SOURCES_MAX)?;
-            *all += sources.len();
-            within("aggregations", *all, 0, AGGREGATES_ALL_MAX)?;
+            all.more(sources.len())?;
             let sources = sources.into_iter().map(|one| source(one, all));
             let sources = sources.collect::<Result<Vec<_>, Failure>>()?;
             once(sources.iter().map(|(name, _)| name))?;
@@ -230,7 +244,7 @@ fn group(message: proto::GroupBy, all: &mut usize, depth: usize) -> Result<Group
 }
 
 /// A grouping that is done at once with others.
-fn source(message: proto::GroupBy, all: &mut usize) -> Result<(String, GroupKind), Failure> {
+fn source(message: proto::GroupBy, all: &mut All) -> Result<(String, GroupKind), Failure> {
     let GroupBy { name, by, inner } = group(message, all, AGGREGATES_DEPTH_MAX)?;
     let can = matches!(
         by,

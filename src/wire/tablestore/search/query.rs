@@ -31,7 +31,12 @@ const SLOP_MAX: usize = 1_000;
 
 /// A query of a request.
 pub(super) fn query(message: &proto::Query) -> Result<Query, Failure> {
-    decode(message, &mut QueryNodes::default(), 1)
+    filter(message, &mut QueryNodes::default())
+}
+
+/// A query of a request that has some of its parts together with others.
+pub(super) fn filter(message: &proto::Query, nodes: &mut QueryNodes) -> Result<Query, Failure> {
+    decode(message, nodes, 1)
 }
 
 /// What is inside of a query at a depth.

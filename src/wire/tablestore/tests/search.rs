@@ -218,6 +218,19 @@ fn filters(count: usize) -> proto::SearchQuery {
     computed(Vec::new(), vec![by])
 }
 
+/// Two groups by one filter each, of so many queries beside each other.
+fn filters_of(counts: [usize; 2]) -> proto::SearchQuery {
+    let by = |(number, count): (usize, usize)| {
+        let body = proto::GroupByFilter {
+            filters: beside(count).query.into_iter().collect(),
+            ..Default::default()
+        };
+        group(number, proto::GroupByType::GroupByFilter, &body)
+    };
+    let groups = counts.into_iter().enumerate().map(by);
+    computed(Vec::new(), groups.collect())
+}
+
 fn grid(precision: i32) -> proto::SearchQuery {
     let body = proto::GroupByGeoGrid {
         field_name: Some("f".to_owned()),
@@ -362,6 +375,7 @@ fn each_limit_of_a_search_is_held() {
         ),
         (ranges(100), ranges(101), "[1, 100]"),
         (filters(10), filters(11), "[1, 10]"),
+        (filters_of([511, 511]), filters_of([511, 512]), "1024 parts"),
         (grid(12), grid(13), "[1, 12]"),
         (top_rows(100), top_rows(101), "[1, 100]"),
         (percentiles(100), percentiles(101), "[1, 100]"),
