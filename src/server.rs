@@ -22,12 +22,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
+use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::data_directory::{Store, StoreFailure};
 use crate::feed::Feed;
 use crate::gateway::{Access, Cluster, Gateway, Options as GatewayOptions, Spans, changes_body};
 use crate::health::{Health, Scrape};
-use crate::metrics::Upkeep;
+use crate::metrics::{Metrics, Upkeep};
 use crate::offsite::Offsite;
 use crate::partition::{BackupOptions, Backups, Partitions, Passphrase};
 use crate::people::{Jobs, People};
@@ -185,10 +186,7 @@ impl Server {
         let backfill = Backfill::start(&tables, &metrics, &tasks);
         let searches = Searches::start(&config.data, &tables, config.search_options(), &tasks);
         let streams = hold_for_streams(config, &tables, &tasks);
-        let environment = |name: &str| std::env::var(name).ok();
-        let sending = (&tasks, streams.clone());
-        let spans = Spans::start(environment, &clock, &metrics, sending);
-        let spans = spans.map_err(StartError::Setting)?;
+        let spans = spans((&clock, &metrics), (&tasks, streams.clone()))?;
         let configured = config.webhooks();
         let configured = configured.map_err(|error| StartError::Setting(error.0))?;
         let webhooks = Webhooks::start(
@@ -208,17 +206,7 @@ impl Server {
             config.reshape_options(),
             &tasks,
         );
-        let elsewhere = Offsite::of_server(&config.backup_bucket);
-        let elsewhere = elsewhere.map_err(|error| StartError::Setting(error.to_string()))?;
-        let file = Some(&config.backup_passphrase_file).filter(|file| !file.as_os_str().is_empty());
-        let passphrase = file.map(|file| Passphrase::of_file(file)).transpose();
-        let refused = |why| StartError::Setting(format!("backup_passphrase_file: {why}"));
-        let backup_options = BackupOptions {
-            elsewhere,
-            passphrase: passphrase.map_err(refused)?,
-            ..config.backup_options()
-        };
-        let backups = Backups::new(&partitions, backup_options, &clock, &tasks);
+        let backups = Backups::new(&partitions, backup_options(config)?, &clock, &tasks);
         show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
@@ -330,6 +318,38 @@ impl Server {
         drop(self.upkeep);
         tracing::info!("stopped");
     }
+}
+
+/// For the backups that callers ask for: where they go, and what secrets are sealed with, as settings and environment
+/// say.
+fn backup_options(config: &Config) -> Result<BackupOptions, StartError> {
+    let elsewhere = Offsite::of_server(&config.backup_bucket);
+    let elsewhere = elsewhere.map_err(|error| StartError::Setting(error.to_string()))?;
+    let file = Some(&config.backup_passphrase_file).filter(|file| !file.as_os_str().is_empty());
+    let passphrase = file.map(|file| Passphrase::of_file(file)).transpose();
+    let refused = |why| StartError::Setting(format!("backup_passphrase_file: {why}"));
+    Ok(BackupOptions {
+        elsewhere,
+        passphrase: passphrase.map_err(refused)?,
+        ..config.backup_options()
+    })
+}
+
+/// Begins to send spans of calls, if the environment says where to.
+fn spans(
+    (clock, metrics): (&Arc<Clock>, &Arc<Metrics>),
+    sending: (&TaskTracker, CancellationToken),
+) -> Result<Spans, StartError> {
+    let environment = |name: &str| std::env::var(name).ok();
+    Spans::start(environment, clock, metrics, sending).map_err(StartError::Setting)
+}
+
+/// Whether spans could be sent as the environment says: begins it, and ends it before one is sent.
+fn try_spans() -> Result<(), StartError> {
+    let (clock, metrics) = (Arc::new(Clock::system()), Arc::new(Metrics::default()));
+    let stop = CancellationToken::new();
+    stop.cancel();
+    spans((&clock, &metrics), (&TaskTracker::new(), stop)).map(drop)
 }
 
 /// Holds the logs for the streams of tables until what is returned is cancelled.

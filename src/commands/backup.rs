@@ -264,7 +264,7 @@ fn sent(
     progress: &Progress,
 ) -> Result<(String, Backup), BackupError> {
     bucket.check("", &partitions.history().to_string(), progress)?;
-    let made = partitions.back_up(staging, by, is_full, progress);
+    let made = partitions.back_up_to_send(staging, by, is_full, progress);
     let sent = made.and_then(|mut made| {
         let (at, new_bytes) = bucket.send("", &made, is_full, progress)?;
         made.new_bytes = new_bytes;
@@ -298,11 +298,21 @@ async fn of_served(
         params["bytes_per_s"] = json!(bytes_per_s);
     }
     server.call::<IgnoredAny>("backup.start", params).await?;
+    let mut since = None;
     loop {
         let now: StatusNow = server.call("backup.status", json!({})).await?;
         let Some(now) = now.backup else {
             return Err("the server was started anew meanwhile".into());
         };
+        // The server knows the last one only.
+        if now.target != asked.target || *since.get_or_insert(now.since) != now.since {
+            let other = now.target;
+            return Err(format!(
+                "another backup, to {other}, has begun before it was seen what came of this one: look for this one in its \
+                 folder, or make it again"
+            )
+            .into());
+        }
         match now.state {
             BackupState::Done => {
                 let path = now.path.unwrap_or_default();

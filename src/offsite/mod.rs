@@ -77,7 +77,10 @@ impl Elsewhere for Offsite {
     ) -> Result<(String, u64), BackupError> {
         let bucket = self.below(target);
         let sent = send::send(&bucket, backup, is_full, progress);
-        self.runtime.block_on(until_cancelled(progress, sent))
+        let sent = self.runtime.block_on(until_cancelled(progress, sent))?;
+        // It is there now: that it is whole is looked at whoever cancels.
+        self.runtime.block_on(send::confirm(&bucket, backup))?;
+        Ok(sent)
     }
 }
 

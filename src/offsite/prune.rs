@@ -35,14 +35,9 @@ impl Offsite {
         let bucket = &self.bucket;
         let there = bucket.files().await.map_err(refused)?;
         let all = listed(bucket, &there).await?;
-        if let Some(Err(error)) = all.iter().map(|one| &one.manifest).find(|one| one.is_err()) {
-            return Err(BackupError::refused(format!(
-                "nothing was removed, because it is not known which files a backup needs: {error}"
-            )));
-        }
+        refuse_unknown(&all, "nothing was removed")?;
         let are_whole: Vec<bool> = all.iter().map(Listed::is_whole).collect();
-        let (old, kept) = all.split_at(surplus(&are_whole, keep));
-        let needed = named(kept.iter().filter_map(|one| one.manifest.as_ref().ok()));
+        let (old, _) = all.split_at(surplus(&are_whole, keep));
         let mut pruned = Pruned::default();
         for one in old {
             bucket
@@ -52,6 +47,11 @@ impl Offsite {
                 .map_err(refused)?;
             pruned.backups.push(one.place.clone());
         }
+        // Once more, right before: a backup may have come meanwhile. Files last: one that was sent anew is young then.
+        let kept = listed(bucket, &there).await?;
+        refuse_unknown(&kept, "no file was removed")?;
+        let there = bucket.files().await.map_err(refused)?;
+        let needed = named(kept.iter().filter_map(|one| one.manifest.as_ref().ok()));
         let unused = unused(&there, &needed, Clock::system().now_ms());
         pruned.files = unused.len();
         pruned.bytes = unused.iter().map(|(_, bytes)| bytes).sum();
@@ -63,6 +63,16 @@ impl Offsite {
             .map_err(refused)?;
         Ok(pruned)
     }
+}
+
+/// Refuses to go on where a backup can't be read: `what` is how far it has come.
+fn refuse_unknown(all: &[Listed], what: &str) -> Result<(), BackupError> {
+    let mut errors = all.iter().filter_map(|one| one.manifest.as_ref().err());
+    errors.next().map_or(Ok(()), |error| {
+        Err(BackupError::refused(format!(
+            "{what}, because it is not known which files a backup needs: {error}"
+        )))
+    })
 }
 
 /// How many of the oldest are older than the newest so many whole ones.

@@ -1,7 +1,7 @@
 //! One backup on its way into the bucket.
 //!
 //! Owns: which of its files are sent. Promises: `backup.json` is written when all that it names is there, and last of
-//! all. Must not: remove anything.
+//! all; if something is gone right behind that, it is taken back. Must not: remove anything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -86,15 +86,31 @@ pub(super) async fn send(
             .map_err(refused)?;
     }
     // Once more: somebody may have removed files meanwhile, or begun with another history.
-    if let Some(what) = lacking(of, &bucket.files().await.map_err(refused)?) {
-        return Err(BackupError::refused(format!(
-            "{}: {what} in the bucket, though it was sent; try again",
-            bucket.place()
-        )));
-    }
+    all_there(bucket, of).await?;
     check(bucket, &of.history).await?;
     write_manifest(bucket, folder).await?;
     Ok((placed(bucket, folder).place().to_string(), bytes))
+}
+
+/// Looks behind [`send`] whether the backup is whole, and takes it back if it is not: a `prune` may have looked which
+/// files are needed before the backup was there.
+pub(super) async fn confirm(bucket: &Bucket, backup: &Backup) -> Result<(), BackupError> {
+    let whole = all_there(bucket, &backup.manifest).await;
+    if whole.is_err() {
+        let taken_back = placed(bucket, &backup.path).remove(BACKUP_MANIFEST).await;
+        taken_back.map_err(refused)?;
+    }
+    whole
+}
+
+async fn all_there(bucket: &Bucket, of: &BackupManifest) -> Result<(), BackupError> {
+    match lacking(of, &bucket.files().await.map_err(refused)?) {
+        None => Ok(()),
+        Some(what) => Err(BackupError::refused(format!(
+            "{}: {what} in the bucket, though it was sent; try again",
+            bucket.place()
+        ))),
+    }
 }
 
 /// The backup's own folder in the bucket.

@@ -350,7 +350,9 @@ impl Cluster for Newcomer {
 fn try_settings(config: &Config) -> Result<(), StartError> {
     judging::try_files(config).map_err(|error| StartError::Setting(error.0))?;
     let webhooks = config.webhooks().map(drop);
-    webhooks.map_err(|error| StartError::Setting(error.0))
+    webhooks.map_err(|error| StartError::Setting(error.0))?;
+    super::backup_options(config).map(drop)?;
+    super::try_spans()
 }
 
 /// A deposed owner's connections have nothing to wait for but what its successor answers.

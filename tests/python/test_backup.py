@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -272,6 +273,20 @@ def test_a_backup_that_is_killed_is_none(backed_up):
         assert client.call("backup.cancel") == {"cancelled": True}
         until(lambda: client.call("backup.status")["backup"]["state"] == "cancelled")
         assert client.call("backup.cancel") == {"cancelled": False}
+        # Another one takes its place before its caller looks again.
+        words = [server.binary, "backup", "all", "--url", server.origin]
+        caller = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        state = lambda: client.call("backup.status")["backup"]["state"]
+        until(lambda: state() == "copying")
+        caller.send_signal(signal.SIGSTOP)
+        client.call("backup.cancel")
+        until(lambda: state() == "cancelled")
+        client.call("backup.start", target="other")
+        caller.send_signal(signal.SIGCONT)
+        said = caller.communicate(timeout=60)
+        assert caller.returncode == 1 and "another backup, to other, has begun" in said[1], said
+        client.call("backup.cancel")
+        until(lambda: state() == "cancelled")
         # Its target vanishes.
         client.call("backup.start", target="all")
         until(lambda: client.call("backup.status")["backup"]["done"] > 1 << 20)
@@ -359,6 +374,13 @@ def test_what_is_no_whole_backup_is_refused_and_nothing_is_made(backed_up, tmp_p
     check("has other bytes", lambda one: flip(one.file("log.state"), 60))
     check("is no part of it", lambda one: one.path.joinpath("data/more").write_bytes(b""))
     check("is damaged", lambda one: flip(one.path / "backup.json", 40))
+    # Commands for something else leave nothing in it. What they left once does no harm.
+    assert "is a backup; name the folder that holds it" in refusal(server, "backup", "prune", made, "--keep", "1")
+    assert "is in a backup" in refusal(server, "repair", made / "data", "--dry-run")
+    good(server, made)
+    (made / "backup.lock").touch()
+    (made / "data/lock").touch()
+    good(server, made)
     newer = lambda one: (one.path / "backup.json").write_text((one.path / "backup.json").read_text().replace('"format":1', '"format":7'))
     check("has format 7, and this version reads format 1", newer)
     # A backup whose log was cut, by a hand that also knows the manifest, is not opened all the same.

@@ -129,6 +129,17 @@ def test_an_owner_that_is_frozen_or_loses_its_nats_server_is_followed(cluster, t
     assert faults(found, [writer]) == []
 
 
+def test_a_node_that_could_not_serve_what_it_owns_does_not_start(tmp_path):
+    bucket = f'backup_directory = "{tmp_path}"\nbackup_bucket = "s3://backups/of/tests"'
+    own = {"n1": 'backup_passphrase_file = "/none"', "n2": bucket}
+    says = ["backup_passphrase_file: /none", "there are no credentials", "OTEL_EXPORTER_OTLP_PROTOCOL is grpc"]
+    environment = {"AWS_ACCESS_KEY_ID": "", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    with Cluster(tmp_path, environment=environment, is_made=False, own=own) as cluster:
+        for node, why in zip(cluster.nodes, says):
+            with pytest.raises(RuntimeError, match=why):
+                node.start()
+
+
 def test_standbys_by_hand_follow_nobody(tmp_path):
     with Cluster(tmp_path) as cluster:
         n1, n2, _ = cluster.start().first().nodes

@@ -159,8 +159,20 @@ def test_backups_go_and_come_back(store, served, tmp_path):
     assert "has no partition 7" in refused(store, "restore", second, "--data", data, "--to-position", "7:1")
     # What no backup needs goes, but not within a day.
     files = {key for key in store.keys() if "/files/" in key}
+    place = f"/backups/{first.removeprefix('s3://backups/')}/backup.json"
+    removed = store.ask("GET", place)
     assert f"removed {first}\nremoved 0 files" in done(store, "backup", "prune", f"{WHERE}/nightly", "--keep", "1")
     assert {key for key in store.keys() if "/files/" in key} == files
+
+    # One that comes while it is looked which files are needed keeps its own.
+    def comes(method, target, _):
+        if method == "GET" and "backup.json" in target:
+            store.ask("PUT", place, removed)
+
+    store.aged, store.harm = True, comes
+    assert "removed 0 files" in done(store, "backup", "prune", f"{WHERE}/nightly", "--keep", "2")
+    store.aged, store.harm = False, None
+    assert "every checksum fits" in done(store, "verify", first)
     store.aged = True
     assert "removed 0 files" not in done(store, "backup", "prune", f"{WHERE}/nightly", "--keep", "1")
     store.aged = False
@@ -218,6 +230,12 @@ def test_what_a_store_refuses_leaves_no_backup(store, tmp_path):
     assert "not whole" in done(store, "backup", "list", WHERE)
     store.ask("DELETE", f"/backups/{early}")
     no_backup("AccessDenied", harm=lambda method, target, _: refusal(403, "AccessDenied") if "backup.json" in target and method == "PUT" else None)
+
+    def vanishes(method, target, body):
+        if method == "PUT" and "backup.json" in target:
+            store.ask("DELETE", f"/backups/{FILES}{json.loads(body)['backup']['files'][0]['sha256']}")
+
+    no_backup("is missing in the bucket, though it was sent; try again", harm=vanishes)
     # What was sent of these is used, and all is well in the end.
     sent = [key for key in store.keys() if key.startswith(FILES)]
     assert sent
@@ -274,6 +292,18 @@ def test_a_cut_upload_is_none(store, served):
     # A caller names no other place, and what was made for the folder stays.
     line = refused(store, "backup", WHERE, "--url", server.origin)
     assert 'set backup_bucket = "s3://backups/of/tests"' in line
+
+
+def test_what_was_passed_on_of_another_history_keeps_no_backup_away(store, served):
+    # As after a restore: the folder has the newest backup of the old history, and the bucket has another place.
+    one = served()
+    fill(one, 1)
+    backup(store, one)
+    old = one.staged()
+    one.stop()
+    two = served("two", backup_directory=f"{one.directory}/staging", backup_bucket=f"{WHERE}/again")
+    assert done(store, "backup", "nightly", "--url", two.origin).startswith(f"{WHERE}/again/nightly/")
+    assert len(one.staged()) == 1 and one.staged() != old
 
 
 def test_backups_of_another_server_are_not_mixed_with(store, tmp_path):

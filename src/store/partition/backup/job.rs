@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::super::Partitions;
 use super::super::panics::caught;
-use super::place::{folder, prune};
+use super::place::{clear_others, folder, prune};
 use super::progress::Progress;
 use super::{Backup, BackupError, Passphrase};
 use tideline_base::clock::Clock;
@@ -253,7 +253,7 @@ impl Backups {
                 _ => {}
             }
         }
-        let mut made = partitions.back_up(to, by, is_full, progress)?;
+        let mut made = partitions.back_up_to_send(to, by, is_full, progress)?;
         let sent = elsewhere.send(target, &made, is_full, progress);
         // Whether it was sent or not: the next one shares its files.
         prune(to, 1)?;
@@ -266,6 +266,21 @@ impl Backups {
         // Changed in single steps: a panic elsewhere leaves it whole.
         let last = self.inner.last.lock();
         last.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Partitions {
+    /// As [`Partitions::back_up`], in a folder that only passes backups on: those of another history, of before a
+    /// restore, are removed there. Blocks.
+    pub fn back_up_to_send(
+        &self,
+        to: &Path,
+        server: (&str, Option<&Passphrase>),
+        is_full: bool,
+        progress: &Progress,
+    ) -> Result<Backup, BackupError> {
+        clear_others(to, &self.history().to_string())?;
+        self.back_up(to, server, is_full, progress)
     }
 }
 

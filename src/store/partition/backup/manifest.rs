@@ -18,12 +18,15 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::directory::manifest::sync;
+use super::super::directory::LOCK;
+use super::super::directory::manifest::{BACKUP_MANIFEST, sync};
 use super::progress::Progress;
 use super::{BACKUP_DATA, BackupError};
 
 /// The manifest's name in a backup.
-pub const MANIFEST: &str = "backup.json";
+pub const MANIFEST: &str = BACKUP_MANIFEST;
+/// The lock of a folder that holds backups.
+pub(super) const PLACE_LOCK: &str = "backup.lock";
 /// The format of backups that this program makes and reads.
 const FORMAT: u32 = 1;
 /// Bytes that are read at once.
@@ -196,6 +199,12 @@ impl BackupManifest {
             .map(|path| text(path))
             .collect();
         found.remove(MANIFEST);
+        // Earlier versions left these empty where a command was given a backup instead of what it works on.
+        for lock in [PLACE_LOCK.to_owned(), format!("{BACKUP_DATA}/{LOCK}")] {
+            if fs::metadata(folder.join(&lock)).is_ok_and(|left| left.len() == 0) {
+                found.remove(&lock);
+            }
+        }
         for file in &self.files {
             if !found.remove(&file.path) {
                 return Err(spoilt(folder, &file.path, "is missing"));
@@ -356,6 +365,16 @@ mod tests {
         fs::write(&one, b"some bytes").unwrap();
         fs::write(home.path().join("data/three"), b"").unwrap();
         assert!(refusal(home.path()).contains("data/three is no part of it"));
+        fs::remove_file(home.path().join("data/three")).unwrap();
+        // Locks that an earlier version left are nothing; what has bytes is none.
+        for lock in ["backup.lock", "data/lock"] {
+            let lock = home.path().join(lock);
+            fs::write(&lock, b"").unwrap();
+            read.check_files(home.path(), &Progress::new(0)).unwrap();
+            fs::write(&lock, b"more").unwrap();
+            assert!(refusal(home.path()).contains("lock is no part of it"));
+            fs::remove_file(&lock).unwrap();
+        }
     }
 
     #[test]

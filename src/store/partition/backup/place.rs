@@ -9,12 +9,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::directory::manifest::sync;
-use super::manifest::{BackupManifest, MANIFEST};
+use super::manifest::{BackupManifest, MANIFEST, PLACE_LOCK};
 use super::reuse::Before;
 use super::{BACKUP_DATA, BackupError, time_text};
 use tideline_base::disk;
 
-const LOCK: &str = "backup.lock";
 /// How the name of a backup ends that is being made.
 const PARTIAL: &str = ".partial";
 
@@ -52,15 +51,7 @@ impl Place {
             made => made.and_then(|()| sync_parent(path)),
         };
         made.map_err(|error| BackupError::io("make", path, error))?;
-        if path.join(MANIFEST).exists() {
-            return Err(BackupError::refused(format!(
-                "{shown} is a backup; name the folder that holds it"
-            )));
-        }
-        let place = Place {
-            path: path.to_owned(),
-            _lock: lock(path)?,
-        };
+        let place = Place::locked(path)?;
         for other in place.whole()? {
             if other.1.history != history {
                 return Err(BackupError::refused(format!(
@@ -77,12 +68,41 @@ impl Place {
         Ok(place)
     }
 
+    /// Has a folder that is there for oneself. Refuses a backup before anything is made in it.
+    fn locked(path: &Path) -> Result<Place, BackupError> {
+        if path.join(MANIFEST).exists() {
+            return Err(BackupError::refused(format!(
+                "{} is a backup; name the folder that holds it",
+                path.display()
+            )));
+        }
+        Ok(Place {
+            path: path.to_owned(),
+            _lock: lock(path)?,
+        })
+    }
+
     /// The backups there whose manifests can be read, the oldest first.
     fn whole(&self) -> Result<Vec<(PathBuf, BackupManifest)>, BackupError> {
         let all = listed(&self.path)?.into_iter();
         Ok(all
             .filter_map(|(path, read)| Some((path, read.ok()?)))
             .collect())
+    }
+
+    /// Removes backups; gives those that were removed.
+    fn remove(&self, backups: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, BackupError> {
+        let mut removed = Vec::new();
+        for path in backups {
+            // Under a name that no backup has: what is removed in half is none.
+            let mut partial = path.clone().into_os_string();
+            partial.push(PARTIAL);
+            let renamed = fs::rename(&path, &partial).and_then(|()| sync(&self.path));
+            renamed.map_err(|error| BackupError::io("remove", &path, error))?;
+            remove(Path::new(&partial))?;
+            removed.push(path);
+        }
+        Ok(removed)
     }
 
     /// The newest backup there.
@@ -163,23 +183,21 @@ pub fn listed(folder: &Path) -> Result<Vec<Listed>, BackupError> {
 
 /// Removes the oldest backups of a folder, and keeps so many whole ones. Gives those that were removed.
 pub fn prune(folder: &Path, keep: usize) -> Result<Vec<PathBuf>, BackupError> {
-    let place = Place {
-        path: folder.to_owned(),
-        _lock: lock(folder)?,
-    };
+    let place = Place::locked(folder)?;
     let whole = place.whole()?;
     let surplus = whole.len().saturating_sub(keep.max(1));
-    let mut removed = Vec::new();
-    for (path, _) in whole.into_iter().take(surplus) {
-        // Under a name that no backup has: what is removed in half is none.
-        let mut partial = path.clone().into_os_string();
-        partial.push(PARTIAL);
-        let renamed = fs::rename(&path, &partial).and_then(|()| sync(folder));
-        renamed.map_err(|error| BackupError::io("remove", &path, error))?;
-        remove(Path::new(&partial))?;
-        removed.push(path);
+    place.remove(whole.into_iter().take(surplus).map(|(path, _)| path))
+}
+
+/// Removes from a folder that only passes backups on those of another history: what is restored has a new one.
+pub(super) fn clear_others(folder: &Path, history: &str) -> Result<(), BackupError> {
+    if !folder.exists() {
+        return Ok(());
     }
-    Ok(removed)
+    let place = Place::locked(folder)?;
+    let whole = place.whole()?.into_iter();
+    let others = whole.filter(|(_, manifest)| manifest.history != history);
+    place.remove(others.map(|(path, _)| path)).map(drop)
 }
 
 /// Removes a folder that only passed backups on, with those that are in it; whatever else is there stays.
@@ -191,7 +209,7 @@ pub fn remove_place(folder: &Path) -> Result<(), BackupError> {
     for (path, _) in listed(folder)? {
         remove(&path)?;
     }
-    let _ = fs::remove_file(folder.join(LOCK));
+    let _ = fs::remove_file(folder.join(PLACE_LOCK));
     let _ = fs::remove_dir(folder);
     Ok(())
 }
@@ -251,7 +269,7 @@ fn remove(path: &Path) -> Result<(), BackupError> {
 }
 
 fn lock(path: &Path) -> Result<File, BackupError> {
-    let name = path.join(LOCK);
+    let name = path.join(PLACE_LOCK);
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -275,6 +293,9 @@ fn name_of(now_ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::Progress;
     use super::*;
 
     fn refusal(path: &Path, data: &Path) -> String {
@@ -311,5 +332,36 @@ mod tests {
         assert!(refusal(&data.join("below"), &data).contains("is in the data directory"));
         fs::write(done.join(MANIFEST), "{}").unwrap();
         assert!(refusal(&done, &data).contains("is a backup"));
+        let pruned = prune(&done, 1).unwrap_err().to_string();
+        assert!(pruned.contains("is a backup; name the folder that holds it"));
+        assert!(!done.join(PLACE_LOCK).exists());
+    }
+
+    #[test]
+    fn what_only_passes_on_lets_go_of_another_history() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, data) = (home.path().join("staging"), home.path().join("data"));
+        folder(&data).unwrap();
+        clear_others(&path, "two").unwrap();
+        let place = Place::open(&path, "one", &data).unwrap();
+        let partial = place.begin(1).unwrap();
+        let (of, shared) = (
+            ("1", "one".to_owned()),
+            (BTreeMap::new(), &Progress::new(0)),
+        );
+        BackupManifest::write_manifest(partial.path(), of, (1, 1), Vec::new(), shared).unwrap();
+        let done = partial.done().unwrap();
+        drop(place);
+        clear_others(&path, "one").unwrap();
+        assert!(done.exists());
+        let refused = Place::open(&path, "two", &data).err().unwrap();
+        assert!(
+            refused
+                .to_string()
+                .contains("of another server, of history one")
+        );
+        clear_others(&path, "two").unwrap();
+        assert!(!done.exists());
+        Place::open(&path, "two", &data).unwrap();
     }
 }

@@ -95,6 +95,15 @@ fn check_position(
     }
 }
 
+/// Of a log that begins right behind what the image covers, with a batch at this position and of this time: none of it
+/// would be left.
+pub(super) fn before_log(id: PartitionId, (first, first_ms): (Position, u64)) -> BackupError {
+    BackupError::refused(format!(
+        "the log of partition {id} begins with position {first}, and the partition can be restored to a position from {first} on, or to a time from {} on; take an older backup",
+        time_text(first_ms)
+    ))
+}
+
 /// Refuses a position whose batch was committed before the image of another partition was written.
 pub(super) fn check_time_of(
     (id, at): (PartitionId, Position),

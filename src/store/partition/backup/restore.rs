@@ -26,7 +26,7 @@ use super::super::directory::{Directory, partition_folder};
 use super::super::{ImageOptions, OpenError, Rules};
 use super::manifest::{BackupManifest, BackupPartition};
 use super::place::{check_room, sync_parent, within};
-use super::point::{Cut, RestorePoint, check_point, check_time_of};
+use super::point::{Cut, RestorePoint, before_log, check_point, check_time_of};
 use super::progress::Progress;
 use super::secrets::{self, Passphrase, SEALED, Secrets};
 use super::target::Target;
@@ -281,22 +281,33 @@ impl Restore {
         copied().map_err(|error| BackupError::io("write", &to, error))
     }
 
-    /// Writes the log of a partition up to a point.
+    /// Writes the log of a partition up to a point. Refuses one of which nothing would be left where the image covers
+    /// something: such a log is not opened.
     fn cut(&self, of: &BackupPartition, end: Cut) -> Result<Position, BackupError> {
-        let at = |data: &Path| partition_folder(data, PartitionId(of.partition)).join("log");
+        let (id, covered) = (PartitionId(of.partition), Position(of.covered));
+        let at = |data: &Path| partition_folder(data, id).join("log");
         let (from, to) = (at(&self.source), at(&self.data));
         let opened =
             LocalStorage::read_only(&from).and_then(|from| Ok((from, LocalStorage::new(&to)?)));
         let (from, to) = opened.map_err(|error| BackupError::io("open", &to, error))?;
         let mut copy = LogCopy::new(&to, segment_firsts(&from)?);
         let (mut put, mut is_past) = (Ok(()), false);
-        log::verify(&from, Position(of.covered), &mut |frame| {
+        let (mut last, mut first) = (Position::ZERO, None);
+        log::verify(&from, covered, &mut |frame| {
+            if frame.position >= covered {
+                first.get_or_insert((frame.position, frame.commit_ms));
+            }
             is_past |= end.leaves_out(frame);
             if !is_past && put.is_ok() {
                 put = copy.put(frame);
+                last = frame.position;
             }
         })?;
         put?;
+        if last < covered {
+            let first = first.unwrap_or_else(|| (covered.next(), of.to_ms));
+            return Err(before_log(id, first));
+        }
         Ok(copy.finish(log::identity(&from)?)?)
     }
 

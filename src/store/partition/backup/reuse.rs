@@ -58,7 +58,7 @@ impl Before {
     }
 
     /// The segments of a partition's log with their bytes, in order; before them those of this backup that have been
-    /// trimmed since and follow on what its image covers.
+    /// trimmed since, from the last batch that its image covers on.
     pub(super) fn segments(
         &self,
         id: PartitionId,
@@ -76,7 +76,8 @@ impl Before {
             Some((begins, self.manifest.file(&path)?.bytes))
         });
         let mut segments: Vec<_> = listed.filter(|(begins, _)| *begins < first).collect();
-        let behind = segments.partition_point(|(begins, _)| begins.0 <= covered.0 + 1);
+        // With the batch at that position, from whose time on the backup can be restored to a point.
+        let behind = segments.partition_point(|(begins, _)| *begins <= covered);
         segments.drain(..behind.saturating_sub(1));
         segments.extend(kept);
         segments

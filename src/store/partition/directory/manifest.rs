@@ -27,6 +27,8 @@ pub(in super::super) const MANIFEST_NEW: &str = "directory.toml.new";
 
 /// A draft that may be written only in part.
 pub(in super::super) const MANIFEST_PART: &str = "directory.toml.part";
+/// What says what a backup is, beside the data directory in it.
+pub(in super::super) const BACKUP_MANIFEST: &str = "backup.json";
 /// In a directory that is being restored: what was fetched, until it is moved to its place.
 pub(in super::super) const RESTORE_STAGING: &str = "restore.partial";
 

@@ -1,9 +1,9 @@
 //! The data directory: which history, which version, which partitions, and that only one process works on it.
 //!
 //! Owns: the names of the partitions' folders, and when `directory.toml` is written. Promises: a directory
-//! that is not ours, of another version, on a network file system or in use is refused with a reason before anything in
-//! it is touched; `directory.toml` appears when all that it speaks of is there. Must not: look into a partition (see
-//! `identity.rs`).
+//! that is not ours, of another version, on a network file system, in a backup or in use is refused with a reason
+//! before anything in it is touched; `directory.toml` appears when all that it speaks of is there. Must not: look into
+//! a partition (see `identity.rs`).
 
 pub(super) mod identity;
 pub(super) mod inspection;
@@ -27,7 +27,6 @@ pub(super) use lock::{LOCK, alone};
 use lock::{lock, lock_to_look};
 use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest, RESTORE_STAGING};
 use map::{Map, Origin};
-use network::refuse_network;
 use seal::{KEY, KEY_PART};
 use tideline_base::ids::{HistoryId, PartitionId};
 
@@ -64,7 +63,6 @@ impl Directory {
         if !is_there(path)? {
             refuse_foreign_content(path)?;
         }
-        refuse_network(path)?;
         let lock = lock(path)?;
         served::refuse_copy(path)?;
         // Only now: the process that held the lock may have made it.
@@ -79,7 +77,8 @@ impl Directory {
         }
     }
 
-    /// Opens `path` to look into it. Makes and writes nothing, so it may be a copy that can't be written to.
+    /// Opens `path` to look into it. Makes and writes nothing, so it may be a copy that can't be written to, or in a
+    /// backup, also on a network file system.
     pub(super) fn look(path: &Path) -> Result<Directory, OpenError> {
         Directory::existing(path, lock_to_look)
     }
@@ -98,7 +97,6 @@ impl Directory {
                 path: path.to_owned(),
             });
         }
-        refuse_network(path)?;
         let lock = lock(path)?;
         Directory::of(path, lock)
     }
@@ -107,7 +105,6 @@ impl Directory {
     /// [`Directory::seal`].
     pub(super) fn restoring(path: &Path, manifest: Manifest) -> Result<Directory, OpenError> {
         make(path)?;
-        refuse_network(path)?;
         let lock = lock(path)?;
         // Looked at once more: it may have become another's since it was found empty.
         let listed = |error| OpenError::from_io("list", path, error);
@@ -443,5 +440,38 @@ mod tests {
                 ..
             })
         ));
+    }
+
+    /// Refused for the reason that this text names, and left as it was.
+    fn is_left(path: &Path, why: &str) {
+        for opened in [Directory::open(path, 0, None), Directory::take(path)] {
+            let refused = opened.err().expect("refused").to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
+        assert!(!path.join(LOCK).exists());
+        Directory::look(path).expect("it is only looked at");
+    }
+
+    #[test]
+    fn a_directory_in_a_backup_or_beyond_a_network_can_be_looked_at_only() {
+        let home = tempfile::tempdir().expect("a folder");
+        let path = home.path().join("data");
+        let mut made = Directory::open(&path, 0, None).expect("made");
+        made.seal().expect("sealed");
+        drop(made);
+        fs::remove_file(path.join(LOCK)).expect("removed");
+        network::SAID.set(Some("nfs4"));
+        is_left(&path, "network file system (nfs4)");
+        let list = home.path().join(manifest::BACKUP_MANIFEST);
+        fs::write(&list, "{\"backup\":{}}").expect("written");
+        // What an earlier version has left.
+        fs::write(path.join(LOCK), "").expect("written");
+        Directory::look(&path).expect("nobody serves a backup");
+        fs::remove_file(path.join(LOCK)).expect("removed");
+        network::SAID.set(None);
+        is_left(&path, "is in a backup");
+        // Another program's file of this name.
+        fs::write(&list, "{}").expect("written");
+        Directory::open(&path, 0, None).expect("opened");
     }
 }
