@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """C1 to C8: a cluster of three NATS servers and three nodes, which is broken again and again under its clients.
 
-    TIDELINE_BIN=target/debug/tideline python3 tests/faults/cluster.py [--fault NAME …] [--rounds 20] [--seed 1]
+    TIDELINE_BIN=target/debug/tideline python3 tests/faults/cluster.py [--fault NAME …] [--rounds 20] [--rest 0] [--seed 1]
 
 In each round three writers append to a timeline, each message with its ID until it is acknowledged, at any of the three
 nodes; two readers subscribe to it, and one asks for its head. Amid that a fault comes (`FAULTS`), and goes. Then nothing that
@@ -733,6 +733,7 @@ def besiege(options, fault):
                 number = options.rounds
             for number in range(1, options.rounds * (not options.chat) + 1):
                 siege.round(number)
+                siege.stay(options.rest)
             lines = siege.end()
         except Wrong as wrong:
             said = f"round {number}: {wrong}"
@@ -758,6 +759,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rest", type=float, default=0, metavar="SECONDS", help="between rounds: what is back catches up")
     parser.add_argument("--fault", action="append", choices=FAULTS, help="these only; else all")
     parser.add_argument("--control", help="a TIDELINE_FAULT, or sync_interval: NATS syncs every two minutes; it must be noticed")
     parser.add_argument("--chat", metavar="DIR", help="tideline-load's clients, with the logs in DIR; a round is a minute")

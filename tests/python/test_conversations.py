@@ -98,6 +98,22 @@ def test_a_list_shows_at_once_what_its_connection_has_changed(ada, name):
     assert names(ada.call("conversation.list")) == [f"{name}-{number}" for number in (2, 1, 0)]
 
 
+def test_a_list_shows_at_once_what_its_user_has_made_and_set_back(ada, ben, name):
+    for number in range(20):
+        ada.call("timeline.create", timeline=f"{name}-{number}", settings={"members_only": True})
+        assert ada.call("conversation.count")["conversations"] == number + 1
+    ada.call("member.add", timeline=f"{name}-0", members=[{"user": me(ben)}])
+    ben.append(f"{name}-0", {"text": "hello"})
+    for _ in range(20):
+        ada.call("read.set", timeline=f"{name}-0", read=1)
+        # The list waits for this one, and so for the other, too.
+        ada.call("member.add", timeline=f"{name}-0", members=[{"user": me(ben)}])
+        assert ada.call("conversation.count")["unread"] == 0
+        ada.call("read.set", timeline=f"{name}-0", read=0, force=True)
+        assert ada.call("conversation.count")["unread"] == 1
+        assert names(ada.call("conversation.list", filter={"unread": True})) == [f"{name}-0"]
+
+
 def test_a_conversation_shows_the_timeline_and_my_side(ada, ben, name):
     ada.call("timeline.create", timeline=name, meta={"title": "Lunch"})
     ada.call("member.add", timeline=name, members=[{"user": me(ada)}, {"user": me(ben), "role": "owner"}])

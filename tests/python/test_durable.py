@@ -87,11 +87,15 @@ def test_a_message_that_grows_is_the_end_until_it_is_whole(ask, client, name):
     assert json.loads(body) == [1] and behind(headers) == 1 and headers["Stream-Up-To-Date"] == "true"
     fork = {**JSON, "Stream-Forked-From": f"/v1/stream/{name}"}
     assert ask("PUT", "-fork", headers=fork)[0] == 409
+    # Who begins at an offset that is given meanwhile gets it, too.
+    for given in [("GET", "?offset=now"), ("HEAD",), ("PUT", "", None, JSON), ("POST", "", b"[3]", JSON)]:
+        assert behind(ask(*given)[1]) == 1, given
     finish = {"timeline": name, "sequence": grown, "parts": 1, "outcome": "done"}
     later = threading.Timer(0.3, lambda: client.call("message.finish", **finish))
     later.start()
-    assert json.loads(ask("GET", f"?offset={offset(1)}&live=long-poll")[2]) == [{"text": "ab"}, 2]
+    assert json.loads(ask("GET", "?offset=now&live=long-poll")[2]) == [{"text": "ab"}, 2, 3]
     later.join()
+    assert behind(ask("HEAD")[1]) == behind(ask("GET", "?offset=now")[1]) == 4
 
 
 def test_an_offset_of_an_earlier_stream_is_refused(ask, server, client, name, fork):
@@ -138,6 +142,37 @@ def test_events_of_a_stream(server, ask, name):
     ask("POST", body=b"c", headers=TEXT)
     assert [next(lines) for _ in range(3)] == [b"event: data", b"data:c", b""]
     connection.close()
+
+
+def test_events_of_a_text_reach_exactly_to_their_offset(server, ask, name):
+    ask("PUT", body=b"a", headers=TEXT)
+    ask("POST", body=b"caf\xc3", headers=TEXT)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", f"/v1/stream/{name}?offset=-1&live=sse")
+    answer = connection.getresponse()
+
+    def events():
+        """The data of events up to the next control, and that."""
+        lines = list(iter(lambda: answer.readline().decode().rstrip("\n"), ""))
+        data = ""
+        if lines[0] == "event: data":
+            data = lines[1]
+            lines = list(iter(lambda: answer.readline().decode().rstrip("\n"), ""))
+        control = json.loads(lines[1].removeprefix("data:"))
+        return data, int(control["streamNextOffset"].partition("_")[0]), control.get("upToDate", False)
+
+    # The second message is cut within a character: a reader that came back behind it would get half of that.
+    assert events() == ("data:a", 1, False)
+    ask("POST", body=b"\xa9, ", headers=TEXT)
+    assert events() == ("data:café, ", 3, True)
+    ask("POST", body=b"\xe2", headers=TEXT)
+    assert events() == ("", 3, False)
+    ask("POST", body=b"\x82", headers=TEXT)
+    assert events() == ("", 3, False)
+    ask("POST", body=b"\xac\xc3", headers={**TEXT, "Stream-Closed": "true"})
+    assert events() == ("data:€\ufffd", 6, True)
+    connection.close()
+    assert "data:acafé, €\ufffd\n" in ask("GET", "?offset=-1&live=sse")[2].decode()
 
 
 def test_what_is_wrong_or_not_served_is_named(ask):
@@ -208,6 +243,12 @@ def test_a_closed_stream_ends_for_all(ask, client, name, refused):
     refused(client, "message.append", 409, "timeline_closed", timeline=name, entry={"n": 1})
     refused(client, "message.append_batch", 409, "timeline_closed", timeline=name, messages=[{"entry": {"n": 1}}])
     assert client.call("message.append", timeline=name, entry={"n": 0}, message_id="m")["duplicate"]
+    # Members change without an announcement only.
+    member = {"timeline": name, "announce": {"n": 1}}
+    refused(client, "member.add", 409, "timeline_closed", members=[{"user": "ann"}], **member)
+    assert client.call("member.add", timeline=name, members=[{"user": "ann"}]) == {"added": 1, "members_count": 1, "version": 1}
+    refused(client, "member.remove", 409, "timeline_closed", users=["ann"], **member)
+    assert client.call("timeline.get", timeline=name)["members_count"] == 1
     status, headers, _ = ask("POST", body=b"1", headers=JSON)
     assert status == 409 and headers["Stream-Closed"] == "true" and behind(headers) == 1
     events = ask("GET", "?offset=-1&live=sse")[2].decode()
@@ -445,6 +486,24 @@ def test_a_tag_counts_while_nothing_changes(ask, client, name):
         assert knows(before) == knows(f"W/{before}") == 304
         client.call(change[0], timeline=name, **change[1])
         assert knows(before) == 200, change
+
+
+def test_a_tag_is_of_what_its_reader_gets(ask, ben, name):
+    ask("PUT", headers=TEXT)
+    ask("POST", body=b"a" * 150_000, headers=TEXT)
+    first = ask("GET")[1]
+    assert first["Stream-Up-To-Date"] == "true" and ask("GET", headers={"If-None-Match": first["ETag"]})[0] == 304
+    ask("POST", body=b"b" * 150_000, headers=TEXT)
+    # The same bytes, but there is more now.
+    status, headers, body = ask("GET", headers={"If-None-Match": first["ETag"]})
+    assert (status, body) == (200, b"a" * 150_000) and "Stream-Up-To-Date" not in headers
+    ben.call("member.add", timeline=name, members=[{"user": "ben"}])
+    by_ben = lambda **more: ask("GET", headers={"Tideline-User": "ben", **more})
+    known = {"If-None-Match": by_ben()[1]["ETag"]}
+    assert by_ben(**known)[0] == 304
+    ben.call("message.hide", timeline=name, sequences=[1])
+    status, _, body = by_ben(**known)
+    assert status == 200 and b"a" not in body
 
 
 def test_bytes_among_json_are_shown_as_json(ask, client, name):

@@ -130,6 +130,16 @@ def test_bytes_of_a_user(limited, name):
             ada.append(name, {"text": "x" * 1_000})
 
 
+def test_requests_to_streams_count_however_they_end(limited, name):
+    server = limited("[limits]\nuser = { requests_per_s = 2 }\n")
+    path = f"/v1/stream/{name}"
+    assert server.http("PUT", path, b"[1]", JSON)[0] == 201
+    fork = {"Stream-Forked-From": path}
+    for method, to, body, headers, status in [("PUT", "-fork", b"{", fork, 400), ("POST", "", b"{", {}, 400), ("DELETE", "-none", None, {}, 404)]:
+        headers = {**JSON, "Tideline-User": method, **headers}
+        assert {server.http(method, path + to, body, headers)[0] for _ in range(30)} == {status, 429}, method
+
+
 def test_limits_change_while_it_runs_and_bad_ones_do_not(limited, tmp_path):
     server = limited("[limits]\nuser = { connections = 1 }\n")
 

@@ -202,6 +202,33 @@ def test_what_is_not_taken_in_time_is_a_dead_letter_and_delivery_goes_on(hooked,
         assert client.call("webhook.dead", name="search")["dead"] == dead
 
 
+def test_many_dead_letters_are_posted_while_what_came_later_fails(hooked, receiver):
+    patient = hooked.config.replace("changes_max = 20", "changes_max = 1").replace("timeout_ms = 500", "timeout_ms = 30000")
+    hooked.config = patient.replace("give_up_ms = 600000", "give_up_ms = 1000")
+    hooked.restart()
+    receiver.answer = 503
+    with Client(hooked) as client:
+        for room in range(18):
+            client.append(f"room/{room}", {"n": room})
+        until(lambda: len(client.call("webhook.dead", name="search")["dead"]) >= 18)
+    hooked.config = patient
+    hooked.restart()
+    fails = set()
+    receiver.answer = lambda headers: fails.add(headers["webhook-id"]) or 503
+    with Client(hooked) as client:
+        client.append("room/more", {"n": 1})
+        until(lambda: fails)
+        letters = client.call("webhook.dead", name="search")["dead"]
+        # All are asked for while one post is under way: more than are posted between two attempts.
+        receiver.hold = threading.Event()
+        for letter in letters:
+            client.call("webhook.replay", name="search", dead=letter["number"])
+        receiver.answer = lambda headers: 503 if headers["webhook-id"] in fails else 200
+        receiver.hold.set()
+        until(lambda: not client.call("webhook.dead", name="search")["dead"])
+        assert not receiver.numbers("room/more")
+
+
 def test_everything_behind_a_position_is_posted_again(hooked, receiver):
     begin = status(hooked)["position"]
     with Client(hooked) as client:

@@ -37,8 +37,8 @@ impl Authority {
         Ok(removed)
     }
 
-    /// Takes keys and revocations as they are stored: at the start, and on a node that follows, whose rows come out of the
-    /// log.
+    /// Takes keys and revocations as they are stored: at the start, and on a node that follows, whose rows come out of
+    /// the log.
     pub async fn read_again(&self) -> Result<(), CredentialError> {
         let keys = self.stored.keys().await?.into_iter();
         let keys = keys.map(|key| (Arc::clone(&key.id), Arc::new(key)));

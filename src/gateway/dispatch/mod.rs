@@ -204,7 +204,7 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
 }
 
 fn start_in_order(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
-    let Some(timeline) = members_changed_by(&request) else {
+    let Some(timeline) = members_changed_by(caller, &request) else {
         return start(shared, caller, request);
     };
     let changes = Arc::clone(&caller.member_changes);
@@ -212,10 +212,13 @@ fn start_in_order(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -
     people::conversation::changing_members(shared, changes, &timeline, begin).into()
 }
 
-/// The timeline whose members a call changes.
-fn members_changed_by(request: &Request) -> Option<String> {
+/// The timeline whose members a call changes. A user that makes one may become its member.
+fn members_changed_by(caller: &Caller, request: &Request) -> Option<String> {
+    let is_user = !caller.asker.user().is_empty();
     let timeline = match request {
-        Request::TimelineCreate(create) if !create.members.is_empty() => &create.timeline,
+        Request::TimelineCreate(create) if is_user || !create.members.is_empty() => {
+            &create.timeline
+        }
         Request::MemberAdd(add) => &add.timeline,
         Request::MemberUpdate(update) => &update.timeline,
         Request::MemberRemove(remove) => &remove.timeline,

@@ -12,15 +12,15 @@ use tideline_wire::messages::message;
 use tideline_wire::{Entry, Method};
 
 impl Asked {
-    /// What a POST appends, and how many bytes it is.
+    /// What a POST appends.
     pub(super) fn content(
         &self,
         bytes: Vec<u8>,
         is_json: bool,
         closes: bool,
-    ) -> Result<(message::AppendBatch, usize), Refused> {
+    ) -> Result<message::AppendBatch, Refused> {
         match bytes.is_empty() {
-            true if closes => return Ok((self.nothing(), 0)),
+            true if closes => return Ok(self.nothing()),
             true => return bad("there is nothing to append"),
             false => {}
         }
@@ -49,14 +49,13 @@ impl Asked {
         }
     }
 
-    /// Messages of one commit, and how many bytes they are.
+    /// Messages of one commit.
     pub(super) fn batch(
         &self,
         parts: Vec<Bytes>,
         is_json: bool,
-    ) -> Result<(message::AppendBatch, usize), Refused> {
+    ) -> Result<message::AppendBatch, Refused> {
         let limits = &self.shared.options.limits;
-        let bytes: usize = parts.iter().map(Bytes::len).sum();
         let mut batch = self.nothing();
         let count = parts.len() as u64;
         // A message alone needs no ID that says of which append it is.
@@ -77,7 +76,7 @@ impl Asked {
                 expires_in_ms: None,
             });
         }
-        Ok((tideline_wire::checked(batch, limits)?, bytes))
+        Ok(tideline_wire::checked(batch, limits)?)
     }
 
     pub(super) fn taken_apart(&self, body: Vec<u8>, is_json: bool) -> Result<Vec<Bytes>, Refused> {

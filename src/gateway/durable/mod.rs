@@ -59,6 +59,8 @@ struct Known {
     /// In its offsets; 0 in a fork, whose offsets are those of its source.
     tag: u64,
     head: u64,
+    /// The sequence before the first message that still grows, which readers wait for; else the head.
+    end: u64,
     floor: u64,
     /// As it was given when the stream was made.
     content_type: String,
@@ -75,6 +77,7 @@ impl From<Stream> for Known {
     fn from(stream: Stream) -> Known {
         let Stream {
             info,
+            end,
             life,
             fork,
             renew,
@@ -85,6 +88,7 @@ impl From<Stream> for Known {
             tag: tag_of(&info.epoch, !fork.source.is_empty()),
             epoch: info.epoch,
             head: info.head,
+            end,
             floor: info.floor,
             closed: info.closed,
             life,
@@ -294,16 +298,14 @@ impl Asked {
         Noted::of(&self.shared, &self.caller, request)
     }
 
-    /// Does a change, limited, counted and noted as a call of this native method.
+    /// Does a change, counted and noted as a call of this native method. Its request was counted by the limits before.
     async fn change<T>(
         &self,
         method: Method,
-        bytes: usize,
         noted: Option<Noted>,
         change: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Failure> {
         let began = Instant::now();
-        self.admitted.begins(bytes)?;
         let done = self.admitted.perform(Does::Changes, change).await;
         let done = done.and_then(|done| done.map_err(dispatch::refusal));
         let failure = done.as_ref().err();
@@ -321,8 +323,8 @@ impl Asked {
         let known = self.known(Method::TimelineGet).await?;
         let mut answer = empty(StatusCode::OK);
         say_type(&mut answer, &known.content_type);
-        say_next(&mut answer, known.tag, known.head);
-        say_closed(&mut answer, known.closed);
+        say_next(&mut answer, known.tag, known.end);
+        say_closed(&mut answer, known.closed && known.end == known.head);
         if let Some(ttl_s) = known.life.ttl_s {
             say_number(&mut answer, "stream-ttl", ttl_s);
         }
@@ -333,6 +335,7 @@ impl Asked {
     }
 
     async fn delete(&self) -> Result<Answer, Refused> {
+        self.admitted.begins(0)?;
         let known = self.known(Method::TimelineDelete).await?;
         let mut target = self.target(Method::TimelineDelete);
         target.epoch = Some(known.epoch);
@@ -341,7 +344,7 @@ impl Asked {
             epoch: None,
         }));
         let deleting = async { self.shared.timelines.delete(target).await };
-        let deleted = self.change(Method::TimelineDelete, 0, noted, deleting);
+        let deleted = self.change(Method::TimelineDelete, noted, deleting);
         match deleted.await? {
             true => Ok(empty(StatusCode::NO_CONTENT)),
             false => Err(Refused::Says(StatusCode::NOT_FOUND, "no such stream")),
@@ -349,8 +352,8 @@ impl Asked {
     }
 }
 
-fn say_next(answer: &mut Answer, tag: u64, head: u64) {
-    say_header(answer, "stream-next-offset", &offset(head, tag));
+fn say_next(answer: &mut Answer, tag: u64, sequence: u64) {
+    say_header(answer, "stream-next-offset", &offset(sequence, tag));
 }
 
 /// Says that the stream is closed, if it is and the answer reaches its end.

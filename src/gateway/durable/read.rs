@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderMap, IF_NONE_MATCH};
 use hyper::{Request as HttpRequest, StatusCode};
 use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::dispatch::refusal;
 use super::super::dispatch::shape::page_bytes;
@@ -47,6 +48,8 @@ pub(super) struct Page {
     pub(super) after: u64,
     /// The sequence of the last one.
     pub(super) next: u64,
+    /// Of a text: the last end of a message that cuts no character, as bytes of the body and as a sequence.
+    pub(super) whole: (usize, u64),
     /// What was changed before, and what was trimmed.
     pub(super) change_head: u64,
     pub(super) floor: u64,
@@ -110,7 +113,7 @@ impl Asked {
                 known.check_of(sequence, tag)?;
                 sequence
             }
-            Some(Offset::Now) => known.head,
+            Some(Offset::Now) => known.end,
         };
         check_kept(after, known.floor)?;
         let is_now = asked.from == Some(Offset::Now);
@@ -133,11 +136,17 @@ impl Asked {
         if is_now {
             return Ok(answer);
         }
-        let end = if page.is_closed { "-closed" } else { "" };
+        let end = match (page.is_closed, page.is_up_to_date) {
+            (true, _) => "-closed",
+            (false, true) => "",
+            (false, false) => "-more",
+        };
         let (epoch, version) = (&known.epoch, known.version);
         let Page { after, next, .. } = page;
         let (changes, floor) = (page.change_head, page.floor);
-        let tag = format!("\"{epoch}-{after}-{next}-{changes}-{floor}-{version}{end}\"");
+        // What a reader hides from itself changes none of the numbers.
+        let hash = xxh3_64(&page.body);
+        let tag = format!("\"{epoch}-{after}-{next}-{changes}-{floor}-{version}-{hash:x}{end}\"");
         let is_same = |one: &str| one.trim_start_matches("W/") == tag || one == "*";
         let knows = items(headers, IF_NONE_MATCH).any(is_same);
         if knows {
@@ -242,8 +251,10 @@ impl Asked {
         let grows = whole < page.messages.len();
         page.messages.truncate(whole);
         let next = page.messages.last().map_or(after, |last| last.sequence);
+        let body = body(&page.messages, known.is_json());
         Ok(Page {
-            body: body(&page.messages, known.is_json()),
+            whole: live::whole_end(&body, &page.messages, next),
+            body,
             messages: page.messages.len(),
             events: Arc::default(),
             is_empty: next == after,

@@ -81,7 +81,7 @@ impl Config {
 fn made(status: StatusCode, known: &Known) -> Answer {
     let mut answer = empty(status);
     say_type(&mut answer, &known.content_type);
-    say_next(&mut answer, known.tag, known.head);
+    say_next(&mut answer, known.tag, known.end);
     say_closed(&mut answer, known.closed);
     answer
 }
@@ -102,6 +102,7 @@ impl Asked {
         let mut config = Config::read(request.headers())?;
         let location = location(request, self.scheme);
         let Body { bytes, share } = self.body(request).await?;
+        self.admitted.begins(bytes.len())?;
         let source = self.source(&mut config).await?;
         let content_type = config.content_type.clone();
         let content_type = content_type.unwrap_or_else(|| OCTETS.to_owned());
@@ -112,7 +113,7 @@ impl Asked {
             None => (None, Vec::new()),
         };
         let forked = inherited.as_ref().map(|it| it.fork.source.clone());
-        let (first, bytes) = self.first(messages, parts, is_json)?;
+        let first = self.first(messages, parts, is_json)?;
         let create = timeline::Create {
             timeline: self.name.clone(),
             meta: None,
@@ -135,7 +136,7 @@ impl Asked {
             inherited,
         };
         let creating = self.shared.timelines.create_stream(new);
-        let done = self.change(Method::TimelineCreate, bytes, noted, creating);
+        let done = self.change(Method::TimelineCreate, noted, creating);
         let (stream, created) = done.await?;
         drop(share);
         let known = Known::from(stream);
@@ -204,15 +205,15 @@ impl Asked {
         }
     }
 
-    /// The first messages of a stream: those of its source and its own, and how many bytes the own ones are.
+    /// The first messages of a stream: those of its source and its own.
     fn first(
         &self,
         messages: Vec<AppendOne>,
         parts: Vec<Bytes>,
         is_json: bool,
-    ) -> Result<(Option<Append>, usize), Refused> {
-        let (own, bytes) = match parts.is_empty() {
-            true => (self.nothing(), 0),
+    ) -> Result<Option<Append>, Refused> {
+        let own = match parts.is_empty() {
+            true => self.nothing(),
             false => self.batch(parts, is_json)?,
         };
         let needs = match own.messages.is_empty() {
@@ -222,8 +223,7 @@ impl Asked {
         let mut first = of_batch(&self.caller, own);
         first.asker = self.caller.asking(needs);
         first.messages.splice(0..0, messages);
-        let first = Some(first).filter(|first| !first.messages.is_empty());
-        Ok((first, bytes))
+        Ok(Some(first).filter(|first| !first.messages.is_empty()))
     }
 
     pub(super) async fn append(
@@ -233,6 +233,7 @@ impl Asked {
         let mut asked = headers::append(request.headers())?;
         let said = text_of(request.headers(), "content-type").map(kind);
         let Body { bytes, share } = self.body(request).await?;
+        self.admitted.begins(bytes.len())?;
         if !bytes.is_empty() {
             asked.content = Some(Content {
                 kind: said.clone().unwrap_or_default(),
@@ -241,15 +242,15 @@ impl Asked {
         }
         // By what the request says of it: the commit sees whether the stream is of that type.
         let taken = self.content(bytes, said.as_deref() == Some(JSON), asked.closes);
-        let (batch, bytes) = match taken {
-            Ok(taken) => taken,
-            Err(why) => (self.not_taken(&asked, why).await?, 0),
+        let batch = match taken {
+            Ok(batch) => batch,
+            Err(why) => self.not_taken(&asked, why).await?,
         };
         let append = of_batch(&self.caller, batch);
         let noted = self.noted(&Request::MessageAppendBatch(self.nothing()));
         let (timelines, trace) = (&self.shared.timelines, self.caller.trace);
         let appending = timelines.append_to_stream(append, trace, asked.clone());
-        let done = self.change(Method::MessageAppendBatch, bytes, noted, appending);
+        let done = self.change(Method::MessageAppendBatch, noted, appending);
         let (place, done) = done.await?;
         drop(share);
         let tag = tag_of(&place.epoch, place.is_fork);
@@ -262,7 +263,7 @@ impl Asked {
             true => StatusCode::OK,
             false => StatusCode::NO_CONTENT,
         });
-        say_next(&mut answer, tag, done.head);
+        say_next(&mut answer, tag, done.end);
         say_closed(&mut answer, done.closed);
         if let (Some(producer), Some(seq)) = (&asked.producer, done.seq) {
             say_number(&mut answer, "producer-epoch", producer.epoch);
@@ -306,8 +307,8 @@ fn refused(why: StreamRefused, asked: &StreamAppend, tag: u64) -> Answer {
     };
     let mut answer = say(status, text);
     match why {
-        StreamRefused::Closed(head) => {
-            say_next(&mut answer, tag, head);
+        StreamRefused::Closed(end) => {
+            say_next(&mut answer, tag, end);
             say_closed(&mut answer, true);
         }
         StreamRefused::StaleEpoch(epoch) => say_number(&mut answer, "producer-epoch", epoch),

@@ -223,9 +223,13 @@ impl Hook {
         Ok(())
     }
 
-    /// Posts the dead letters that are to be replayed, once.
+    /// Posts the dead letters that are to be replayed, once. Where there may be more, it is woken again.
     async fn replay_dead(&self) -> Result<(), FollowError> {
-        for letter in self.dead.list(0, true, REPLAYS_MAX).await? {
+        let letters = self.dead.list(0, true, REPLAYS_MAX).await?;
+        if letters.len() == REPLAYS_MAX {
+            self.poke.notify_one();
+        }
+        for letter in letters {
             let number = letter.number;
             let error = match self.post_again(&letter).await {
                 Ok(()) => None,

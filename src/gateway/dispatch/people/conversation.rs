@@ -1,8 +1,8 @@
 //! The conversation family: list, sync, count, get, update, hide.
 //!
-//! Owns: the calls behind these methods, and the wait for the relay on a connection that has just changed members.
-//! Promises: a waiting sync watches first and reads then; a list that can't show one's own change in time is refused,
-//! not shown without it. Must not: check what the wire has checked.
+//! Owns: the calls behind these methods, and the wait for the relay on a connection that has just changed what they
+//! show. Promises: a waiting sync watches first and reads then; a list that can't show one's own change in time is
+//! refused, not shown without it. Must not: check what the wire has checked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,12 +24,13 @@ use tideline_timelines::timeline::Timelines;
 use tideline_wire::people::conversation;
 use tideline_wire::{Failure, Method, Reason, Reply, Request};
 
-/// Up to where members were changed on a connection, by partition. Lists wait until they show that.
+/// Up to where members were changed on a connection, or read positions set back, by partition. Lists wait until they
+/// show that.
 #[derive(Debug, Default)]
 pub(crate) struct MemberChanges(Mutex<BTreeMap<PartitionId, Position>>);
 
 impl MemberChanges {
-    fn note(&self, (partition, position): (PartitionId, Position)) {
+    pub(super) fn note(&self, (partition, position): (PartitionId, Position)) {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let end = ends.entry(partition).or_default();
         *end = position.max(*end);

@@ -34,6 +34,7 @@ pub(in super::super) fn set(
     };
     let marks: Vec<_> = positions.into_iter().map(mark).collect();
     let queued = shared.timelines.set_read(marks);
+    let (people, changes) = (shared.people.clone(), Arc::clone(&caller.member_changes));
     Ok(Work::Write(Box::pin(async move {
         let state = |state: Result<tideline_timelines::timeline::ReadState, Error>| match state {
             Ok(state) => ReadState::Set {
@@ -45,8 +46,15 @@ pub(in super::super) fn set(
                 reason: refusal(error).reason,
             },
         };
-        let answers = queued.await.into_iter();
+        let answers = queued.await;
+        // A list looks only at conversations whose head is above the read position that the relay has brought.
+        if force {
+            for (timeline, _) in answers.iter().filter(|(_, answer)| answer.is_ok()) {
+                changes.note(people.end_of(timeline));
+            }
+        }
         let timelines = answers
+            .into_iter()
             .map(|(timeline, answer)| (timeline, state(answer)))
             .collect();
         Ok(Reply::ReadSet(receipt::ReadStates { timelines }))

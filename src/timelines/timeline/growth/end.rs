@@ -85,3 +85,15 @@ pub(in super::super) fn open_between(
     };
     rows.map(sequence).collect()
 }
+
+/// The last sequence below the first message that is open; if none is, the last one. For a reader the head is as it
+/// sees that.
+pub(in super::super) fn whole_up_to(
+    rows: &impl Source,
+    name: &Name,
+    head: &HeadRow,
+) -> Result<u64, ReadError> {
+    let from = head.floor.min(head.last + 1);
+    let open = open_between(rows, name, head, (from, head.last))?;
+    Ok(open.first().map_or(head.last, |first| first - 1))
+}

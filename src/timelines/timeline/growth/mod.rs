@@ -27,7 +27,7 @@ mod row;
 mod verify;
 
 pub use close::{Finish, Finished};
-pub(super) use end::{end, open_between, recount, trimmed};
+pub(super) use end::{end, open_between, recount, trimmed, whole_up_to};
 pub use extend::{Extend, Extended};
 pub use follow::{Grew, Growth};
 pub(super) use heard::Heard;

@@ -10,7 +10,7 @@ use tideline_table::{Action, ReadError, Txn, delete, put, record};
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{MEMBERS, Name};
 use super::super::write::append::Prepared;
-use super::super::write::{Site, check_size, merge, put_head, sort, version};
+use super::super::write::{Site, check_open, check_size, merge, put_head, sort, version};
 use super::super::{EntryLimits, Error, Target};
 use super::admit::Reader;
 use super::call::{MembersChanged, NewMember, UpdateMember};
@@ -33,7 +33,7 @@ impl Site {
         let (name, mut head, reader) = self.enter(txn, target)?;
         let roles = members.iter().map(NewMember::role);
         check_roles(&name, &target.asker, reader.rights, roles)?;
-        check_announcement(announce.as_ref(), reader.rights)?;
+        check_announcement(announce.as_ref(), &head, reader.rights)?;
         if head.members == 0 && !self.count_for_members(txn, &name, &mut head)? {
             return Ok(None);
         }
@@ -52,7 +52,7 @@ impl Site {
     ) -> Result<MembersChanged, Error> {
         let name = Name::new(&target.timeline);
         let (mut head, rights) = self.admit_to_remove(txn, &name, target, users)?;
-        check_announcement(announce.as_ref(), rights)?;
+        check_announcement(announce.as_ref(), &head, rights)?;
         let mut left = Vec::new();
         for user in users {
             if let Some(member) = MemberRow::load(txn, &name, &head, user)? {
@@ -176,10 +176,15 @@ pub(in super::super) fn check_roles<'r>(
 }
 
 /// An announcement is an append.
-fn check_announcement(announce: Option<&Prepared>, rights: Rights) -> Result<(), Error> {
-    match announce.is_none() || rights.has(Right::Append) {
-        true => Ok(()),
-        false => Err(Error::NoRight),
+fn check_announcement(
+    announce: Option<&Prepared>,
+    head: &HeadRow,
+    rights: Rights,
+) -> Result<(), Error> {
+    match announce {
+        None => Ok(()),
+        Some(_) if !rights.has(Right::Append) => Err(Error::NoRight),
+        Some(_) => check_open(head),
     }
 }
 

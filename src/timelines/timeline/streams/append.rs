@@ -6,8 +6,10 @@
 
 use tideline_base::faults::is_named;
 use tideline_base::trace::TraceParent;
-use tideline_table::{Purpose, Txn};
+use tideline_table::{Purpose, ReadError, Source, Txn};
 
+use super::super::growth::whole_up_to;
+use super::super::members::MemberRow;
 use super::super::rows::head::{CLOSED, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::write::append::Prepared;
@@ -51,8 +53,8 @@ pub struct StreamPlace {
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamAppended {
-    /// The stream's last sequence.
-    pub head: u64,
+    /// The last sequence before the first message that still grows; if none does, the head.
+    pub end: u64,
     /// The stream is closed.
     pub closed: bool,
     /// It is a repeat of one that was taken.
@@ -64,7 +66,7 @@ pub struct StreamAppended {
 /// Why a stream did not take it. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamRefused {
-    /// The stream is closed; its last sequence.
+    /// The stream is closed; its last sequence that does not wait for a message that grows.
     Closed(u64),
     /// A producer of the same ID has come with this higher epoch.
     StaleEpoch(u64),
@@ -140,6 +142,10 @@ impl Site {
         let closes_only = asked.closes && prepared.is_none() && !is_other;
         let is_new = match decide(&asked, (&head, &stream), known, (closes_only, is_other)) {
             Ok(is_new) => is_new,
+            Err(StreamRefused::Closed(_)) => {
+                let end = end_for(txn, &name, &head, target.asker.user())?;
+                return Ok((place, Err(StreamRefused::Closed(end))));
+            }
             Err(refused) => return Ok((place, Err(refused))),
         };
         if is_new {
@@ -157,13 +163,24 @@ impl Site {
         let own = asked.producer.as_ref().map(|producer| producer.seq);
         let taken = known.map(|known| known.seq);
         let appended = StreamAppended {
-            head: head.last,
+            end: end_for(txn, &name, &head, target.asker.user())?,
             closed: head.is_closed(),
             duplicate: !is_new,
             seq: if is_new { own } else { own.and(taken) },
         };
         Ok((place, Ok(appended)))
     }
+}
+
+/// The offset that a caller reads on from: what lies behind a message that grows comes when that is whole.
+fn end_for(rows: &impl Source, name: &Name, head: &HeadRow, user: &str) -> Result<u64, ReadError> {
+    if head.open == 0 || user.is_empty() {
+        return whole_up_to(rows, name, head);
+    }
+    let member = MemberRow::load(rows, name, head, user)?;
+    let own = member.as_ref().map_or(0, MemberRow::floor);
+    let floor = head.floor.max(own);
+    whole_up_to(rows, name, &HeadRow { floor, ..*head })
 }
 
 /// Whether an append is to be done; `false` = it is a repeat.

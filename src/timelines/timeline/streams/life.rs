@@ -6,6 +6,7 @@
 
 use tideline_table::{ReadError, Source, Txn, delete};
 
+use super::super::growth::whole_up_to;
 use super::super::rows::head::{HAS_STREAM, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::time::{Due, Kind, expiry_columns, put_due};
@@ -27,6 +28,8 @@ pub struct Life {
 pub struct Stream {
     /// As a timeline.
     pub info: TimelineInfo,
+    /// The last sequence before the first message that still grows; if none does, the head.
+    pub end: u64,
     /// How long it lives.
     pub life: Life,
     /// Where it was forked.
@@ -66,9 +69,10 @@ impl StreamRow {
         self.ends_at != 0 && self.ends_at <= now_ms
     }
 
-    pub(super) fn known(mut self, info: TimelineInfo, now_ms: u64) -> Stream {
+    pub(super) fn known(mut self, info: TimelineInfo, end: u64, now_ms: u64) -> Stream {
         Stream {
             info,
+            end,
             life: self.life(),
             renew: self.renew(now_ms),
             fork: self.fork,
@@ -105,8 +109,10 @@ impl Timelines {
             let (name, head, reader) = site.enter(view, &target)?;
             let now_ms = site.time.now_ms();
             let stream = StreamRow::living(view, &name, &head, now_ms)?;
-            let info = site.info(view, target.timeline, &reader.sees(head))?;
-            Ok(stream.known(info, now_ms))
+            let head = reader.sees(head);
+            let end = whole_up_to(view, &name, &head)?;
+            let info = site.info(view, target.timeline, &head)?;
+            Ok(stream.known(info, end, now_ms))
         });
         read.await
     }

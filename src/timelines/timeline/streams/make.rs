@@ -5,6 +5,7 @@
 
 use tideline_table::{Purpose, Txn};
 
+use super::super::growth::whole_up_to;
 use super::super::members::Create;
 use super::super::rows::head::{CLOSED, HeadRow};
 use super::super::rows::tables::Name;
@@ -69,7 +70,10 @@ impl Site {
         let mut head = load(txn)?;
         if !made.created {
             let stream = StreamRow::load(txn, &name, &head)?;
-            return Ok((stream.known(info, txn.now_ms()), false));
+            // As its maker sees it.
+            head.floor = info.floor;
+            let end = whole_up_to(txn, &name, &head)?;
+            return Ok((stream.known(info, end, txn.now_ms()), false));
         }
         let Inherited {
             fork,
@@ -95,6 +99,6 @@ impl Site {
         put_head(txn, &name, &head);
         let info = self.info(txn, info.timeline, &head)?;
         let stream = StreamRow::load(txn, &name, &head)?;
-        Ok((stream.known(info, txn.now_ms()), true))
+        Ok((stream.known(info, head.last, txn.now_ms()), true))
     }
 }
