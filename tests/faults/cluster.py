@@ -732,8 +732,8 @@ def besiege(options, fault):
                 chat(siege, options)
                 number = options.rounds
             for number in range(1, options.rounds * (not options.chat) + 1):
-                siege.round(number)
                 siege.stay(options.rest)
+                siege.round(number)
             lines = siege.end()
         except Wrong as wrong:
             said = f"round {number}: {wrong}"
@@ -759,7 +759,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rest", type=float, default=0, metavar="SECONDS", help="between rounds: what is back catches up")
+    parser.add_argument("--rest", type=float, default=0, metavar="SECONDS", help="before each round: nodes that have begun know each other")
     parser.add_argument("--fault", action="append", choices=FAULTS, help="these only; else all")
     parser.add_argument("--control", help="a TIDELINE_FAULT, or sync_interval: NATS syncs every two minutes; it must be noticed")
     parser.add_argument("--chat", metavar="DIR", help="tideline-load's clients, with the logs in DIR; a round is a minute")
