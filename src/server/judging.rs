@@ -3,10 +3,11 @@
 //! Owns: which settings of `[auth]` reach which part, and what a standby removes of keys that count no more. Promises:
 //! a reload takes all of it or nothing. Must not: judge.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -103,6 +104,8 @@ pub(super) struct Follower {
     metrics: Arc<Metrics>,
     /// It stays, for it has the keys that were fetched, and knows when; and of which configuration it is.
     made: Mutex<Option<(Arc<Config>, Access)>>,
+    /// Another one was made.
+    anew: Notify,
 }
 
 impl Follower {
@@ -117,6 +120,31 @@ impl Follower {
             clock,
             metrics,
             made: Mutex::default(),
+            anew: Notify::new(),
+        }
+    }
+
+    fn made(&self) -> MutexGuard<'_, Option<(Arc<Config>, Access)>> {
+        // Replaced as a whole.
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What goes on beside: see the file's opening. Ends when it is dropped.
+    pub(super) async fn run(self: Arc<Self>, cluster: Arc<dyn Cluster>) {
+        tokio::join!(self.sweep(cluster), self.fetch());
+    }
+
+    /// Has the keys of a URL fetched as often as on the owner, once anybody was judged by them.
+    async fn fetch(&self) {
+        loop {
+            let kept = self.made().clone();
+            match kept {
+                None => self.anew.notified().await,
+                Some((_, access)) => tokio::select! {
+                    () = access.authority.run() => {}
+                    () = self.anew.notified() => {}
+                },
+            }
         }
     }
 
@@ -125,8 +153,7 @@ impl Follower {
         let partitions = self.partitions.as_ref();
         let partitions = partitions.ok_or("there is no data here now")?;
         let config = self.config.load_full();
-        let made = || self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = made().clone();
+        let kept = self.made().clone();
         if let Some((of, access)) = kept
             && Arc::ptr_eq(&of, &config)
         {
@@ -136,12 +163,13 @@ impl Follower {
         let access = access(&config, partitions, &self.clock, &self.metrics).await;
         let access = access.map_err(|error| error.to_string())?;
         let access = access.ok_or("there is no [auth]")?;
-        *made() = Some((config, access.clone()));
+        *self.made() = Some((config, access.clone()));
+        self.anew.notify_one();
         Ok(access)
     }
 
     /// Removes the secrets of keys that the owner of the log has revoked, for as long as it is polled.
-    pub(super) async fn sweep(self: Arc<Self>, cluster: Arc<dyn Cluster>) {
+    async fn sweep(&self, cluster: Arc<dyn Cluster>) {
         let Some(partitions) = &self.partitions else {
             return;
         };

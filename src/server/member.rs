@@ -285,7 +285,7 @@ fn standby(
     let access = config.auth.is_some().then(|| {
         let judge = judging::Follower::new(Arc::clone(current), partitions, (clock, metrics));
         let judge = Arc::new(judge);
-        let beside = Arc::clone(&judge).sweep(Arc::clone(&cluster)).boxed();
+        let beside = Arc::clone(&judge).run(Arc::clone(&cluster)).boxed();
         let access: AccessNow = Arc::new(move || Arc::clone(&judge).access().boxed());
         (access, beside)
     });

@@ -361,10 +361,19 @@ def test_strangers_keep_nobody_from_what_a_standby_says(tmp_path, issuer):
         # Of a key that it does not have it asks once for all who come, and not again so soon.
         assert ask(known) == 403
         time.sleep(10.5)
-        fetches, issuer.pause = issuer.fetches, 3
+        fetches, issuer.pause = issuer.fetches, 4
         strangers = [threading.Thread(target=ask, args=[forged]) for _ in range(8)]
         [one.start() for one in strangers]
         soon(lambda: issuer.fetches > fetches)
         assert ask(known) == 403 and all(one.is_alive() for one in strangers)
         [one.join() for one in strangers]
         assert ask(forged, "/v1/cluster") == 401 and issuer.fetches <= fetches + 2
+        # What has left the set counts no more, as on the owner.
+        issuer.pause = 0
+        n2.config = n2.config.replace(issuer.setting, issuer.setting + "\njwks_refresh_s = 1")
+        n2.write_config()
+        n2.process.send_signal(signal.SIGHUP)
+        soon(lambda: "the settings were read again" in n2.whole_log())
+        soon(lambda: ask(known) == 403)
+        issuer.body = json.dumps({"keys": [forged.jwk()]}).encode()
+        soon(lambda: ask(known) == 401 and ask(forged) == 403)

@@ -772,10 +772,10 @@ def test_it_is_abandoned_also_after_a_restart_and_operators_see_it(own_server):
 def test_while_the_server_is_down_no_writer_is_silent(own_server):
     own_server.start()
     with Client(own_server, user="ann") as ann:
-        kept, dead = (open_message(ann, "t", open={"idle_ms": 5000}) for _ in range(2))
+        kept, dead = (open_message(ann, "t", open={"idle_ms": 8000}) for _ in range(2))
         grow(ann, "t", kept, ["a"])
     own_server.stop()
-    time.sleep(5.5)
+    time.sleep(8.5)
     own_server.start()
     with Client(own_server, user="ann") as ann:
         # The timer has looked by now.

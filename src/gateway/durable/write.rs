@@ -81,7 +81,8 @@ impl Config {
 fn made(status: StatusCode, known: &Known) -> Answer {
     let mut answer = empty(status);
     say_type(&mut answer, &known.content_type);
-    say_next(&mut answer, known.tag, known.end);
+    let end = if known.closed { known.head } else { known.end };
+    say_next(&mut answer, known.tag, end);
     say_closed(&mut answer, known.closed);
     answer
 }
@@ -307,8 +308,8 @@ fn refused(why: StreamRefused, asked: &StreamAppend, tag: u64) -> Answer {
     };
     let mut answer = say(status, text);
     match why {
-        StreamRefused::Closed(end) => {
-            say_next(&mut answer, tag, end);
+        StreamRefused::Closed(head) => {
+            say_next(&mut answer, tag, head);
             say_closed(&mut answer, true);
         }
         StreamRefused::StaleEpoch(epoch) => say_number(&mut answer, "producer-epoch", epoch),

@@ -33,7 +33,7 @@ impl Site {
         let (name, mut head, reader) = self.enter(txn, target)?;
         let roles = members.iter().map(NewMember::role);
         check_roles(&name, &target.asker, reader.rights, roles)?;
-        check_announcement(announce.as_ref(), &head, reader.rights)?;
+        check_announcement(announce.as_ref(), reader.rights)?;
         if head.members == 0 && !self.count_for_members(txn, &name, &mut head)? {
             return Ok(None);
         }
@@ -52,7 +52,7 @@ impl Site {
     ) -> Result<MembersChanged, Error> {
         let name = Name::new(&target.timeline);
         let (mut head, rights) = self.admit_to_remove(txn, &name, target, users)?;
-        check_announcement(announce.as_ref(), &head, rights)?;
+        check_announcement(announce.as_ref(), rights)?;
         let mut left = Vec::new();
         for user in users {
             if let Some(member) = MemberRow::load(txn, &name, &head, user)? {
@@ -176,15 +176,10 @@ pub(in super::super) fn check_roles<'r>(
 }
 
 /// An announcement is an append.
-fn check_announcement(
-    announce: Option<&Prepared>,
-    head: &HeadRow,
-    rights: Rights,
-) -> Result<(), Error> {
-    match announce {
-        None => Ok(()),
-        Some(_) if !rights.has(Right::Append) => Err(Error::NoRight),
-        Some(_) => check_open(head),
+fn check_announcement(announce: Option<&Prepared>, rights: Rights) -> Result<(), Error> {
+    match announce.is_none() || rights.has(Right::Append) {
+        true => Ok(()),
+        false => Err(Error::NoRight),
     }
 }
 
@@ -262,7 +257,7 @@ pub(in super::super) fn put_change(
     head.member_version
 }
 
-/// Appends the announcement if something changed, and puts the head.
+/// Appends the announcement if something changed, and puts the head. A closed timeline takes neither.
 fn finish(
     txn: &mut Txn<'_>,
     (site, name): (&Site, &Name),
@@ -272,6 +267,7 @@ fn finish(
 ) -> Result<MembersChanged, Error> {
     let sequence = match announce.filter(|_| changed > 0) {
         Some(mut announcement) => {
+            check_open(&head)?;
             announcement.write(txn, site, &mut head)?;
             Some(head.last)
         }

@@ -53,7 +53,7 @@ pub struct StreamPlace {
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamAppended {
-    /// The last sequence before the first message that still grows; if none does, the head.
+    /// The last sequence before the first message that still grows; if none does, or the stream is closed, the head.
     pub end: u64,
     /// The stream is closed.
     pub closed: bool,
@@ -66,7 +66,7 @@ pub struct StreamAppended {
 /// Why a stream did not take it. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamRefused {
-    /// The stream is closed; its last sequence that does not wait for a message that grows.
+    /// The stream is closed; its last sequence.
     Closed(u64),
     /// A producer of the same ID has come with this higher epoch.
     StaleEpoch(u64),
@@ -142,10 +142,6 @@ impl Site {
         let closes_only = asked.closes && prepared.is_none() && !is_other;
         let is_new = match decide(&asked, (&head, &stream), known, (closes_only, is_other)) {
             Ok(is_new) => is_new,
-            Err(StreamRefused::Closed(_)) => {
-                let end = end_for(txn, &name, &head, target.asker.user())?;
-                return Ok((place, Err(StreamRefused::Closed(end))));
-            }
             Err(refused) => return Ok((place, Err(refused))),
         };
         if is_new {
@@ -163,7 +159,10 @@ impl Site {
         let own = asked.producer.as_ref().map(|producer| producer.seq);
         let taken = known.map(|known| known.seq);
         let appended = StreamAppended {
-            end: end_for(txn, &name, &head, target.asker.user())?,
+            end: match head.is_closed() {
+                true => head.last,
+                false => end_for(txn, &name, &head, target.asker.user())?,
+            },
             closed: head.is_closed(),
             duplicate: !is_new,
             seq: if is_new { own } else { own.and(taken) },
