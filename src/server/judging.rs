@@ -1,7 +1,7 @@
 //! The judge of credentials: from the configuration to what the gateway gets, at the start and at each reload.
 //!
-//! Owns: which settings of `[auth]` reach which part, and what a standby removes of keys that count no more. Promises:
-//! a reload takes all of it or nothing. Must not: judge.
+//! Owns: which settings of `[auth]` reach which part; a standby's judge, the fetches of its keys, and the removal of
+//! revoked keys' secrets. Promises: a reload takes all of it or nothing. Must not: judge.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -102,7 +102,7 @@ pub(super) struct Follower {
     partitions: Option<Partitions>,
     clock: Arc<Clock>,
     metrics: Arc<Metrics>,
-    /// It stays, for it has the keys that were fetched, and knows when; and of which configuration it is.
+    /// The configuration, and the judge that was made of it. The judge stays: it has the keys that were fetched.
     made: Mutex<Option<(Arc<Config>, Access)>>,
     /// Another one was made.
     anew: Notify,
@@ -129,12 +129,12 @@ impl Follower {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What goes on beside: see the file's opening. Ends when it is dropped.
+    /// Fetches keys and removes secrets, for as long as it is polled.
     pub(super) async fn run(self: Arc<Self>, cluster: Arc<dyn Cluster>) {
         tokio::join!(self.sweep(cluster), self.fetch());
     }
 
-    /// Has the keys of a URL fetched as often as on the owner, once anybody was judged by them.
+    /// Fetches the keys of a URL as often as the owner does, once a caller was judged by them.
     async fn fetch(&self) {
         loop {
             let kept = self.made().clone();

@@ -32,7 +32,7 @@ pub(super) struct Own {
     pages: Arc<dyn Pages>,
     /// `None` = there is no `[auth]`.
     access: Option<AccessNow>,
-    /// Callers at a time that have the stored keys read; none waits in it for keys that are fetched.
+    /// One caller at a time has the stored keys read. Nobody holds it while keys are fetched.
     judging: Arc<Semaphore>,
     scrapes: Arc<Semaphore>,
 }

@@ -189,7 +189,7 @@ pub fn prune(folder: &Path, keep: usize) -> Result<Vec<PathBuf>, BackupError> {
     place.remove(whole.into_iter().take(surplus).map(|(path, _)| path))
 }
 
-/// Removes from a folder that only passes backups on those of another history: what is restored has a new one.
+/// Removes the backups of other histories from a folder that only passes backups on: a restore leaves them there.
 pub(super) fn clear_others(folder: &Path, history: &str) -> Result<(), BackupError> {
     if !folder.exists() {
         return Ok(());

@@ -95,8 +95,8 @@ fn check_position(
     }
 }
 
-/// Of a log that begins right behind what the image covers, with a batch at this position and of this time: none of it
-/// would be left.
+/// The refusal of a point at which nothing of a partition's log would be left. The log's first batch has this position
+/// and this time.
 pub(super) fn before_log(id: PartitionId, (first, first_ms): (Position, u64)) -> BackupError {
     BackupError::refused(format!(
         "the log of partition {id} begins with position {first}, and the partition can be restored to a position from {first} on, or to a time from {} on; take an older backup",

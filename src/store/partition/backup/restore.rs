@@ -281,8 +281,8 @@ impl Restore {
         copied().map_err(|error| BackupError::io("write", &to, error))
     }
 
-    /// Writes the log of a partition up to a point. Refuses one of which nothing would be left where the image covers
-    /// something: such a log is not opened.
+    /// Writes the log of a partition up to a point. A log of which nothing would be left behind an image that covers
+    /// something is refused, because no server opens it.
     fn cut(&self, of: &BackupPartition, end: Cut) -> Result<Position, BackupError> {
         let (id, covered) = (PartitionId(of.partition), Position(of.covered));
         let at = |data: &Path| partition_folder(data, id).join("log");

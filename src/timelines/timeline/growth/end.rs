@@ -86,8 +86,8 @@ pub(in super::super) fn open_between(
     rows.map(sequence).collect()
 }
 
-/// The last sequence below the first message that is open; if none is, the last one. For a reader the head is as it
-/// sees that.
+/// The last sequence below the first message that is open; if none is, the last one. A reader's `head` is the head as
+/// that reader sees it.
 pub(in super::super) fn whole_up_to(
     rows: &impl Source,
     name: &Name,

@@ -257,7 +257,8 @@ pub(in super::super) fn put_change(
     head.member_version
 }
 
-/// Appends the announcement if something changed, and puts the head. A closed timeline takes neither.
+/// Appends the announcement if something changed, and puts the head. A closed timeline takes no announcement, and so
+/// not the change either.
 fn finish(
     txn: &mut Txn<'_>,
     (site, name): (&Site, &Name),
