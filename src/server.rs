@@ -22,13 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
-use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::data_directory::{Store, StoreFailure};
 use crate::feed::Feed;
 use crate::gateway::{Access, Cluster, Gateway, Options as GatewayOptions, Spans, changes_body};
 use crate::health::{Health, Scrape};
-use crate::metrics::{Metrics, Upkeep};
+use crate::metrics::Upkeep;
 use crate::offsite::Offsite;
 use crate::partition::{BackupOptions, Backups, Partitions, Passphrase};
 use crate::people::{Jobs, People};
@@ -186,7 +185,8 @@ impl Server {
         let backfill = Backfill::start(&tables, &metrics, &tasks);
         let searches = Searches::start(&config.data, &tables, config.search_options(), &tasks);
         let streams = hold_for_streams(config, &tables, &tasks);
-        let spans = spans((&clock, &metrics), (&tasks, streams.clone()))?;
+        let spans = Spans::start(environment, &clock, &metrics, (&tasks, streams.clone()));
+        let spans = spans.map_err(StartError::Setting)?;
         let configured = config.webhooks();
         let configured = configured.map_err(|error| StartError::Setting(error.0))?;
         let webhooks = Webhooks::start(
@@ -335,21 +335,9 @@ fn backup_options(config: &Config) -> Result<BackupOptions, StartError> {
     })
 }
 
-/// Begins to send spans of calls, if the environment says where to.
-fn spans(
-    (clock, metrics): (&Arc<Clock>, &Arc<Metrics>),
-    sending: (&TaskTracker, CancellationToken),
-) -> Result<Spans, StartError> {
-    let environment = |name: &str| std::env::var(name).ok();
-    Spans::start(environment, clock, metrics, sending).map_err(StartError::Setting)
-}
-
-/// Whether spans could be sent as the environment says: begins it, and ends it before one is sent.
-fn try_spans() -> Result<(), StartError> {
-    let (clock, metrics) = (Arc::new(Clock::system()), Arc::new(Metrics::default()));
-    let stop = CancellationToken::new();
-    stop.cancel();
-    spans((&clock, &metrics), (&TaskTracker::new(), stop)).map(drop)
+/// A variable of this process' environment.
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Holds the logs for the streams of tables until what is returned is cancelled.

@@ -22,6 +22,9 @@ const CONNECT_WAIT: Duration = Duration::from_secs(10);
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// A frame, which may be large, over a link that may be slow.
 const FRAME_WAIT: Duration = Duration::from_secs(20);
+/// A frame that a replica does not have is asked for again so often, with so long between: for a second.
+const TRIES: u32 = 20;
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// What a stream is to begin with.
 #[derive(Clone, Debug)]
@@ -188,16 +191,29 @@ pub fn begins(
 }
 
 async fn begins_on(link: &Link, state: &StreamState) -> Result<Begins, String> {
-    // What is first may be trimmed at this moment.
-    let first = soon(link, state.first).await?.ok_or_else(|| {
-        let stream = &link.names.stream;
-        format!("no server has the first frame of {stream} now")
-    })?;
+    let (state, first) = first_of(link, state).await?;
     let last = soon(link, state.last).await?;
     Ok(Begins {
         is_ended: last.is_some_and(|last| last.sealed.content == Content::Ends),
         ..Begins::with(state.first, first)
     })
+}
+
+/// The first frame that a stream has, and the stream's state with it. What was first may be trimmed at this moment:
+/// then it is another one.
+async fn first_of(link: &Link, state: &StreamState) -> Result<(StreamState, Frame), String> {
+    let mut state = state.clone();
+    for _ in 0..TRIES {
+        if let Some(first) = link.fetch(state.first, FRAME_WAIT).await? {
+            return Ok((state, first));
+        }
+        tokio::time::sleep(AGAIN).await;
+        if let Info::Found(now) = link.info(ANSWER_WAIT).await {
+            state = *now;
+        }
+    }
+    let stream = &link.names.stream;
+    Err(format!("no server has the first frame of {stream} now"))
 }
 
 /// Refuses a log whose stream has frames.
@@ -244,11 +260,11 @@ pub fn read_all(
 /// The frame at a position. A replica may be behind, or away: it is asked for a second.
 async fn soon(link: &Link, position: Position) -> Result<Option<Frame>, String> {
     let mut found = link.fetch(position, FRAME_WAIT).await;
-    for _ in 0..20 {
+    for _ in 0..TRIES {
         if matches!(found, Ok(Some(_))) {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(AGAIN).await;
         found = link.fetch(position, FRAME_WAIT).await;
     }
     found

@@ -96,7 +96,7 @@ fn stored(config: &Config, partitions: &Partitions) -> Result<StoredCredentials,
 }
 
 /// The judge of a node that does not own the log.
-pub(super) struct Follower {
+pub(super) struct StandbyJudge {
     config: Arc<ArcSwap<Config>>,
     /// `None` = there is no data here now.
     partitions: Option<Partitions>,
@@ -108,13 +108,13 @@ pub(super) struct Follower {
     anew: Notify,
 }
 
-impl Follower {
+impl StandbyJudge {
     pub(super) fn new(
         config: Arc<ArcSwap<Config>>,
         partitions: Option<Partitions>,
         (clock, metrics): (Arc<Clock>, Arc<Metrics>),
-    ) -> Follower {
-        Follower {
+    ) -> StandbyJudge {
+        StandbyJudge {
             config,
             partitions,
             clock,

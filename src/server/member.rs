@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::ground::Ground;
-use super::judging;
+use super::judging::{self, StandbyJudge};
 use super::membership::{Begins, Membership};
 use super::snapshot::{self, Refused};
 use super::{Server, StartError};
@@ -23,7 +23,7 @@ use crate::admin::Admin;
 use crate::config::{ClusterKey, Config, ConfigError};
 use crate::data_directory::{Opened, Store, StoreFailure};
 use crate::gateway::{
-    AccessNow, Cluster, NodeRole, NodeStatus, NotGiven, Options as GatewayOptions, Standby,
+    AccessNow, Cluster, NodeRole, NodeStatus, NotGiven, Options as GatewayOptions, Spans, Standby,
 };
 use crate::health::Scrape;
 use crate::partition::{OpenError, Partitions};
@@ -283,7 +283,7 @@ fn standby(
     let options = config.gateway_options(&bounds, &metrics);
     let options = options.map_err(|error| StartError::Setting(error.0))?;
     let access = config.auth.is_some().then(|| {
-        let judge = judging::Follower::new(Arc::clone(current), partitions, (clock, metrics));
+        let judge = StandbyJudge::new(Arc::clone(current), partitions, (clock, metrics));
         let judge = Arc::new(judge);
         let beside = Arc::clone(&judge).run(Arc::clone(&cluster)).boxed();
         let access: AccessNow = Arc::new(move || Arc::clone(&judge).access().boxed());
@@ -352,7 +352,7 @@ fn try_settings(config: &Config) -> Result<(), StartError> {
     let webhooks = config.webhooks().map(drop);
     webhooks.map_err(|error| StartError::Setting(error.0))?;
     super::backup_options(config).map(drop)?;
-    super::try_spans()
+    Spans::check(super::environment).map_err(StartError::Setting)
 }
 
 /// A deposed owner's connections have nothing to wait for but what its successor answers.

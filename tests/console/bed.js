@@ -286,6 +286,9 @@ export async function looksSound(page, { theme, what } = {}) {
   assert.deepEqual((await contrasts(page)).filter(({ ratio }) => ratio < CONTRAST_LEAST), [], what);
 }
 
+/** Takes a page's errors, but those that the browser says while nobody listens at the server's port. */
+export const ownErrors = (page) => page.quiet().filter((error) => !/ERR_CONNECTION|WebSocket|Failed to load/.test(error));
+
 /** All that must be true of a page at any time: no error, no breach of its rules, few elements in its two lists. */
 export async function isSound(page) {
   const [violations, rows] = await page.evaluate(() => [globalThis.violations, document.querySelectorAll("[role=listbox] .row").length]);

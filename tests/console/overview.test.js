@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { blockPartition, deafReader, openPage, press, reads, sleep, startServer, text, until } from "./bed.js";
+import { blockPartition, deafReader, openPage, ownErrors, press, reads, sleep, startServer, text, until } from "./bed.js";
 import { load } from "./harbour.js";
 
 const server = await startServer({ config: "segment_bytes = 1048576\n", args: ["--partitions", "4"] });
@@ -102,7 +102,7 @@ test("the line is lost and comes back without a gap", async () => {
   await until("the line's loss is over", () => page.$eval(".lost-line", (line) => line.hidden));
   await reads(page, "Serving.", ".state");
   await sleep(100);
-  assert.deepEqual(page.quiet().filter((error) => !/ERR_CONNECTION|WebSocket|Failed to load/.test(error)), []);
+  assert.deepEqual(ownErrors(page), []);
 });
 
 test("what opens above a screen and did not come says so, and the screen stays", async () => {

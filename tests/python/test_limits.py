@@ -135,9 +135,15 @@ def test_requests_to_streams_count_however_they_end(limited, name):
     path = f"/v1/stream/{name}"
     assert server.http("PUT", path, b"[1]", JSON)[0] == 201
     fork = {"Stream-Forked-From": path}
-    for method, to, body, headers, status in [("PUT", "-fork", b"{", fork, 400), ("POST", "", b"{", {}, 400), ("DELETE", "-none", None, {}, 404)]:
+    cases = [("PUT", "-fork", b"{", fork, 400), ("POST", "", b"{", {}, 400), ("DELETE", "-none", None, {}, 404)]
+    cases += [("GET", "?live=bad", None, {}, 400), ("HEAD", "", None, {}, 200)]
+    refused = 0
+    for method, to, body, headers, status in cases:
         headers = {**JSON, "Tideline-User": method, **headers}
-        assert {server.http(method, path + to, body, headers)[0] for _ in range(30)} == {status, 429}, method
+        statuses = [server.http(method, path + to, body, headers)[0] for _ in range(30)]
+        assert set(statuses) == {status, 429}, method
+        refused += statuses.count(429)
+    assert refusals(server, "user.requests_per_s") == refused
 
 
 def test_limits_change_while_it_runs_and_bad_ones_do_not(limited, tmp_path):

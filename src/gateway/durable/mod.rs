@@ -212,6 +212,13 @@ async fn answer(
         scheme: if visitor.is_secure { "https" } else { "http" },
         name,
     };
+    // What has a body counts with the bytes of it.
+    if matches!(
+        method,
+        HttpMethod::GET | HttpMethod::HEAD | HttpMethod::DELETE
+    ) {
+        asked.admitted.begins(0)?;
+    }
     let again = asked.clone();
     let answered = match method {
         HttpMethod::GET => {
@@ -319,7 +326,6 @@ impl Asked {
     }
 
     async fn head(&self) -> Result<Answer, Refused> {
-        self.admitted.begins(0)?;
         let known = self.known(Method::TimelineGet).await?;
         let mut answer = empty(StatusCode::OK);
         say_type(&mut answer, &known.content_type);
@@ -335,7 +341,6 @@ impl Asked {
     }
 
     async fn delete(&self) -> Result<Answer, Refused> {
-        self.admitted.begins(0)?;
         let known = self.known(Method::TimelineDelete).await?;
         let mut target = self.target(Method::TimelineDelete);
         target.epoch = Some(known.epoch);

@@ -99,7 +99,6 @@ impl Query {
 impl Asked {
     pub(super) async fn read(self, request: &HttpRequest<Incoming>) -> Result<Answer, Refused> {
         let asked = Query::read(request.uri().query().unwrap_or_default())?;
-        self.admitted.begins(0)?;
         let known = Arc::new(self.known(Method::MessageRange).await?);
         if known.renew {
             let target = self.target(Method::MessageRange);

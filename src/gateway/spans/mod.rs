@@ -56,17 +56,13 @@ impl Spans {
         metrics: &Arc<Metrics>,
         (tasks, stop): (&TaskTracker, CancellationToken),
     ) -> Result<Spans, String> {
-        let Some(options) = Options::of(environment)? else {
+        let Some((options, http)) = ready(environment)? else {
             return Ok(Spans::default());
-        };
-        let http = match options.url.scheme_str() {
-            Some("http") => Ok(http_client::plain_client()),
-            _ => http_client::client(),
         };
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         tracing::info!(to = options.url.host(), "spans of traced calls are sent");
         let posting = Posting {
-            http: http.map_err(|error| format!("the system's certificates: {error}"))?,
+            http,
             options,
             receiver,
             metrics: Arc::clone(metrics),
@@ -78,6 +74,14 @@ impl Spans {
             clock: Arc::clone(clock),
             metrics: Arc::clone(metrics),
         }))))
+    }
+
+    /// Whether they could be sent as the environment says. Begins nothing.
+    ///
+    /// # Errors
+    /// As [`Spans::start`].
+    pub fn check(environment: impl Fn(&str) -> Option<String>) -> Result<(), String> {
+        ready(environment).map(drop)
     }
 
     /// Begins the span of a call, if its caller records its trace; `trace` is then the span's place in it.
@@ -93,6 +97,22 @@ impl Spans {
         let queue = Arc::clone(queue);
         Some(Box::new(Span { queue, caller, own }))
     }
+}
+
+/// Where spans go, and the client that posts them; `None` = the environment names no place.
+fn ready(
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<Option<(Options, http_client::Http<Full<Bytes>>)>, String> {
+    let Some(options) = Options::of(environment)? else {
+        return Ok(None);
+    };
+    let http = match options.url.scheme_str() {
+        Some("http") => http_client::plain_client(),
+        _ => {
+            http_client::client().map_err(|error| format!("the system's certificates: {error}"))?
+        }
+    };
+    Ok(Some((options, http)))
 }
 
 impl Span {
