@@ -159,6 +159,7 @@ export class Client extends Events {
     this.#connection.stop({}, "closed");
     this.#over("closed");
     await Promise.all(Array.from(this.#earlier.values(), (subscription) => subscription.left()));
+    await this.#outbox.stored();
     await this.#parts.store?.close();
   }
 

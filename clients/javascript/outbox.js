@@ -37,7 +37,7 @@ export class Outbox {
   async load() {
     const left = await this.#client.store.outbox();
     for (const kept of left.filter(({ answer }) => answer === undefined).sort((a, b) => a.order - b.order)) {
-      this.#items.set(keyOf(kept), { kept, stored: true, adding: null, waiters: [] });
+      this.#items.set(keyOf(kept), { kept, stored: true, adding: null, waiters: [], is_left: true });
       this.#order = kept.order;
     }
     return left.filter(({ answer }) => answer !== undefined);
@@ -91,13 +91,13 @@ export class Outbox {
       this.#open();
       const { timeline } = params;
       const kept = { timeline, message_id: newId(), method, params: copyOf(encode(params)), ...(traceparent && { traceparent }) };
-      const waiters = [{ resolve, reject }];
-      if (method === "read.set") waiters.unshift(...this.#superseded(kept.params));
+      const superseded = method === "read.set" ? this.#superseded(kept.params) : [];
+      const waiters = [...superseded.flatMap((item) => item.waiters.splice(0)), { resolve, reject }];
       const named = async () => {
         const place = params.epoch === undefined ? await this.#client.store.place(timeline) : null;
         if (place) kept.params.epoch = place.epoch;
       };
-      this.#keep(kept, waiters, named);
+      this.#keep(kept, waiters, named, superseded);
     });
   }
 
@@ -106,28 +106,28 @@ export class Outbox {
     if (isOver) throw over(state);
   }
 
-  /** Gives up the read positions that are not sent and that this one covers. Returns their waiters. */
+  /** Gives up the read positions that are not sent and that this one covers. They stay in the store until it is there. */
   #superseded({ timeline, epoch, read = 0, received = 0 }) {
-    const waiters = [];
+    const given_up = [];
     for (const item of this.#items.values()) {
       const { method, params } = item.kept;
       if (item.asked || method !== "read.set" || params.timeline !== timeline || (epoch !== undefined && params.epoch !== epoch)) continue;
       if ((params.read ?? 0) > read || (params.received ?? 0) > received) continue;
-      waiters.push(...item.waiters.splice(0));
+      given_up.push(item);
       this.#items.delete(keyOf(item.kept));
       this.#unsent = this.#unsent.filter((one) => one !== item);
-      item.adding = Promise.resolve(item.adding).then(() => this.#remove(item.kept));
     }
-    return waiters;
+    return given_up;
   }
 
-  #keep(kept, waiters, before = async () => {}) {
+  #keep(kept, waiters, before = async () => {}, superseded = []) {
     const item = { kept: { ...kept, order: ++this.#order }, stored: false, adding: null, asked: false, waiters };
     this.#items.set(keyOf(kept), item);
     this.#unsent.push(item);
     const { timeline, message_id, params } = kept;
     item.adding = before()
       .then(() => this.#client.store.addToOutbox(item.kept))
+      .then(() => Promise.all(superseded.map((one) => Promise.resolve(one.adding).then(() => this.#remove(one.kept)))))
       .then(() => {
         item.stored = true;
         if (isMessage(kept)) this.#client.told("kept", { timeline, message_id, entry: decode(params).entry });
@@ -144,12 +144,33 @@ export class Outbox {
     this.#changing.clear();
     this.#unsent = [...this.#items.values()];
     for (const item of this.#unsent) item.asked = false;
+    this.#sendLeft().catch((error) => this.#client.failed(error));
+  }
+
+  /**
+   * Sends, but first sees which changes of an earlier run are still in the store: that run may be another tab, which has
+   * sent them since, and newer ones.
+   */
+  async #sendLeft() {
+    const left = this.#unsent.filter(({ kept, is_left }) => is_left && !isMessage(kept));
+    for (const item of left) item.stored = false;
+    const stored = new Set(left.length ? (await this.#client.store.outbox()).map(keyOf) : []);
+    for (const item of left) {
+      item.stored = stored.has(keyOf(item.kept));
+      if (!item.stored) this.#items.delete(keyOf(item.kept));
+    }
+    this.#unsent = this.#unsent.filter(({ kept }) => this.#items.has(keyOf(kept)));
     this.#send();
   }
 
   stop(error) {
     clearTimeout(this.#timer);
     for (const { waiters } of this.#items.values()) for (const { reject } of waiters.splice(0)) reject(error);
+  }
+
+  /** Resolves when all is in the store. */
+  async stored() {
+    await Promise.all(Array.from(this.#items.values(), ({ adding }) => adding));
   }
 
   #send() {

@@ -265,7 +265,7 @@ export class Subscription {
     this.head = head;
     if (fresh.length) this.#resets = 0;
     const told = state === "too_old" ? [["too_old", { timeline: this.timeline, floor }]] : [];
-    this.#apply(fresh, [...copies, ...changed], told, followed);
+    this.#apply(fresh, [...copies, ...changed], told, followed, asked?.changes ?? 0);
     for (const [growth, message] of grown) this.#grow(growth, message);
     this.#later(() => {
       this.#answer?.resolve(this);
@@ -338,8 +338,9 @@ export class Subscription {
     this.#ofThisEpoch(params);
     const messages = method === "reaction" ? checkedReactions(params.messages) : checkedMessages(params.messages);
     this.#known(messages, this.#at.after);
-    this.#at = { ...this.#at, changes: Math.max(this.#at.changes, params.change_head) };
-    this.#apply([], messages, [], this.#open.take(messages, this.#at.first));
+    const { changes } = this.#at;
+    this.#at = { ...this.#at, changes: Math.max(changes, params.change_head) };
+    this.#apply([], messages, [], this.#open.take(messages, this.#at.first), changes);
   }
 
   #ofThisEpoch({ epoch }) {
@@ -374,8 +375,11 @@ export class Subscription {
     else this.#askLater();
   }
 
-  /** Stores messages and the place as they are now, then tells the app; `followed` are those that were open here. */
-  #apply(fresh, changed, told, followed) {
+  /**
+   * Stores messages and the place as they are now, then tells the app; `followed` are those that were open here, and
+   * `before` was the change position before they came.
+   */
+  #apply(fresh, changed, told, followed, before = this.#at.changes) {
     this.#waiting += 1;
     for (const message of followed) if (!message.open) this.#client.closed(this.timeline, message);
     this.#older.changed(changed);
@@ -387,13 +391,13 @@ export class Subscription {
       return;
     }
     const batch = { fresh, place: this.#at, frames: 1 };
-    this.#later(() => this.#store(batch, changed, told, followed), changed.length ? null : batch);
+    this.#later(() => this.#store(batch, changed, told, followed, before), changed.length ? null : batch);
   }
 
-  async #store(batch, changed, told, followed) {
+  async #store(batch, changed, told, followed, before) {
     if (this.#gathered === batch) this.#gathered = null;
     const { fresh, place } = batch;
-    const newer = changed.length ? await this.#newer(changed, fresh, followed) : [];
+    const newer = changed.length ? await this.#newer(changed, fresh, followed, before) : [];
     await this.#client.store.apply(this.timeline, place, newer.length ? [...fresh, ...newer] : fresh);
     this.#waiting -= batch.frames;
     for (const [event, detail] of told) this.#told.emit(event, detail);
@@ -437,16 +441,19 @@ export class Subscription {
   }
 
   /**
-   * Of `changed` those that are newer than the copies that are stored, merged with them. Of messages that were open here
-   * another tab may have stored the end first.
+   * Of `changed` those that are newer than the copies that are stored, merged with them. Another tab may have stored them
+   * first, and the app here has not been told: the end of a message that was open here, and what lies between the change
+   * position here, `before`, and that of the store.
    */
-  async #newer(changed, fresh, followed) {
+  async #newer(changed, fresh, followed, before) {
     const were_open = new Set(followed.map(({ sequence }) => sequence));
+    const stored = (await this.#client.store.place(this.timeline))?.changes ?? 0;
+    const is_untold = ({ sequence, change }) => were_open.has(sequence) || (change > before && change <= stored);
     const copies = new Map(fresh.map((message) => [message.sequence, message]));
     const newer = [];
     for (const message of changed) {
       const copy = copies.get(message.sequence) ?? (await this.#client.store.get(this.timeline, message.sequence));
-      if (copy === null || !(isNewer(message, copy) || (were_open.has(message.sequence) && !isNewer(copy, message)))) continue;
+      if (copy === null || !(isNewer(message, copy) || (is_untold(message) && !isNewer(copy, message)))) continue;
       const merged = newest(copy, message);
       copies.set(message.sequence, merged);
       newer.push(merged);

@@ -23,6 +23,7 @@ use crate::credentials::{ApiKey, NewKey, StoredCredentials};
 use crate::data_directory::Store;
 use crate::gateway::BOOTSTRAP_SOCKET;
 use crate::metrics::Metrics;
+use crate::partition::{OpenError, directory_map};
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
@@ -167,7 +168,14 @@ fn made(result: &Value) -> Result<String, KeyFailure> {
 async fn by_directory(config: &Config, what: &KeyCommand) -> Result<Vec<String>, KeyFailure> {
     let new = match what {
         KeyCommand::Create(create) => Some(create.asked()?),
-        KeyCommand::List | KeyCommand::Revoke { .. } => None,
+        KeyCommand::List | KeyCommand::Revoke { .. } => {
+            // Only the first key makes a directory.
+            if directory_map(&config.data).map_err(wrong)?.is_none() {
+                let path = config.data.clone();
+                return Err(wrong(OpenError::NothingThere { path }));
+            }
+            None
+        }
     };
     let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
     let store = Store::open(config, &Arc::default(), &metrics, &clock)

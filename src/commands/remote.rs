@@ -111,26 +111,34 @@ pub async fn change_served(
     change: Asked,
     out: &mut dyn Write,
 ) -> Result<(), RemoteError> {
-    let (method, params) = match change {
-        Asked::Split(id) => ("partition.split", json!({"partition": id.0})),
+    let (method, params, of) = match change {
+        Asked::Split(id) => ("partition.split", json!({"partition": id.0}), vec![id.0]),
         Asked::Merge(one, other) => (
             "partition.merge",
             json!({"partition": one.0, "with": other.0}),
+            vec![one.0, other.0],
         ),
     };
     server.call::<IgnoredAny>(method, params).await?;
+    let mut since = None;
     loop {
-        let change = listed(server).await?.change;
-        match change.as_ref().map(|change| change.state) {
-            Some(ChangeState::Copying | ChangeState::CatchingUp | ChangeState::Cutting) => {
+        let Some(now) = listed(server).await?.change else {
+            return Err("the server was started anew meanwhile".into());
+        };
+        // The server knows the last one only.
+        if now.partitions != of || *since.get_or_insert(now.since) != now.since {
+            return Err(
+                "another change of the partitions has begun before it was seen what came of this one: see what \
+                 `tideline partition list` prints"
+                    .into(),
+            );
+        }
+        match now.state {
+            ChangeState::Copying | ChangeState::CatchingUp | ChangeState::Cutting => {
                 sleep(LOOK_EVERY).await;
             }
-            Some(ChangeState::Done) => return list_served(server, out).await,
-            Some(ChangeState::Failed) => {
-                let error = change.and_then(|change| change.error);
-                return Err(error.unwrap_or_default().into());
-            }
-            None => return Err("the server was started anew meanwhile".into()),
+            ChangeState::Done => return list_served(server, out).await,
+            ChangeState::Failed => return Err(now.error.unwrap_or_default().into()),
         }
     }
 }

@@ -128,7 +128,7 @@ pub enum Error {
     },
     /// A place to be numbered makes no sense in a read.
     AutoIncrementInRead,
-    /// A place to be numbered makes no sense in a delete.
+    /// A place to be numbered makes no sense in a delete, or in an update that only deletes.
     AutoIncrementInDelete,
     /// So many places to be numbered in one key.
     AutoIncrementTwice(usize),

@@ -7,6 +7,8 @@
 pub const NAME_BYTES_MAX: usize = 255;
 /// Columns of a primary key.
 pub const KEY_COLUMNS_MAX: usize = 4;
+/// Columns of an index's whole key: its own, and those of its table's.
+pub const INDEX_KEY_COLUMNS_MAX: usize = 2 * KEY_COLUMNS_MAX;
 /// Bytes of a text or binary in a primary key.
 pub const KEY_VALUE_BYTES_MAX: usize = 1024;
 /// Defined columns of a table.

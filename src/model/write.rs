@@ -120,6 +120,21 @@ impl RowChange {
         Ok(RowChange::Update(changes))
     }
 
+    /// Whether it makes the row if there is none; deletes alone do not.
+    fn makes_row(&self) -> bool {
+        let is_delete = |change: &CellChange| {
+            matches!(
+                change,
+                CellChange::DeleteOne { .. } | CellChange::DeleteAll { .. }
+            )
+        };
+        match self {
+            RowChange::Put(_) => true,
+            RowChange::Update(changes) => !changes.iter().all(is_delete),
+            RowChange::Delete => false,
+        }
+    }
+
     fn size(&self, version_bytes: usize) -> usize {
         match self {
             RowChange::Put(cells) => cells.iter().map(|cell| cell.size(version_bytes)).sum(),
@@ -136,8 +151,8 @@ impl RowChange {
 }
 
 impl RowWrite {
-    /// A write that answers with nothing. A row that the server numbers is new: it can't be deleted, and there is
-    /// nothing to make conditions on.
+    /// A write that answers with nothing. A row that the server numbers is new: nothing of it can be deleted
+    /// alone, and there is nothing to make conditions on.
     pub fn new(
         key: PrimaryKey,
         change: RowChange,
@@ -149,7 +164,7 @@ impl RowWrite {
             .count()
         {
             0 => {}
-            1 if change == RowChange::Delete => return Err(Error::AutoIncrementInDelete),
+            1 if !change.makes_row() => return Err(Error::AutoIncrementInDelete),
             1 if condition.columns.is_some() => return Err(Error::AutoIncrementCondition),
             1 if condition.existence == Existence::Ignore => {}
             1 => return Err(Error::AutoIncrementExpect(condition.existence)),

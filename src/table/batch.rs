@@ -19,10 +19,15 @@ use super::read::range::SCANNED_BYTES_MAX;
 use super::read::{Got, get};
 use super::schema::Table;
 use super::tables::Tables;
+use super::write::apply::ROW_BYTES_MAX;
 use super::write::{Checked, Written};
 
 /// Units that the rows of one answer may come to before the rest is refused: as many as a page of a range has.
 const ANSWER_UNITS_MAX: u32 = (SCANNED_BYTES_MAX / 4_096) as u32;
+
+/// Bytes of rows that the writes of one batch to a partition may read on the writer's thread, where everybody waits for
+/// them; those behind are refused, and may come again.
+const LOOKED_BYTES_MAX: usize = 4 * ROW_BYTES_MAX;
 
 /// The answers of a batch, in the order of its rows.
 pub type Answers<T> = Vec<Result<T, Error>>;
@@ -68,9 +73,13 @@ impl Tables {
                 let rows = rows.into_iter().map(|(_, row)| Some(row)).collect();
                 let (catalog, transactions) =
                     (self.catalog().clone(), Arc::clone(self.transactions()));
+                let mut looked = 0;
                 let write = move |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
                     let row = row.take().expect("a member runs once");
-                    transactions.write(row, &catalog, txn)
+                    if looked > LOOKED_BYTES_MAX {
+                        return Err(Error::Busy);
+                    }
+                    transactions.write(row, &catalog, txn, &mut looked)
                 };
                 let partitions = self.partitions();
                 let done = partitions.submit_all(purpose, partition, bytes, rows, write);
@@ -102,7 +111,7 @@ impl Tables {
         let (purpose, partitions) = (purpose(&rows), self.partitions());
         let (catalog, transactions) = (self.catalog().clone(), Arc::clone(self.transactions()));
         let done = partitions.submit(purpose, partition, bytes, move |txn| {
-            let write = |row: Checked| transactions.write(row, &catalog, txn);
+            let write = |row: Checked| transactions.write(row, &catalog, txn, &mut 0);
             rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
         });
         match done.await {

@@ -264,7 +264,7 @@ impl Tables {
         let partition = self.place(&row.table, &row.key);
         let (partitions, transactions) = (self.partitions(), Arc::clone(self.transactions()));
         let (purpose, bytes, catalog) = (row.purpose(), row.bytes(), self.catalog().clone());
-        let write = move |txn: &mut Txn<'_>| transactions.write(row, &catalog, txn);
+        let write = move |txn: &mut Txn<'_>| transactions.write(row, &catalog, txn, &mut 0);
         Ok(partitions.submit(purpose, partition, bytes, write).await?)
     }
 

@@ -47,7 +47,7 @@ COMMAND = {
 PUSH = {
     "channel": (2, str), "pub": (4, PUBLICATION), "join": (5, {"info": (1, INFO)}), "leave": (6, {"info": (1, INFO)}),
     "unsubscribe": (7, {"code": (2, int), "reason": (3, str)}),
-    "subscribe": (9, {"recoverable": (1, int), "epoch": (4, str), "offset": (5, int), "positioned": (6, int)}),
+    "subscribe": (9, {"recoverable": (1, int), "epoch": (4, str), "offset": (5, int), "positioned": (6, int), "data": (7, bytes)}),
 }
 REPLY = {
     "id": (1, int),

@@ -13,8 +13,9 @@ import pytest
 from certificates import Authority
 from client import Client, Refused
 from client import until as soon
-from guarded import ALL, SECRET, token, who
+from guarded import ALL, SECRET, closed, token, who
 from issuer import Ed25519, Issuer
+from test_events import Stream
 
 SET_BYTES_MAX = 256 << 10
 SET_KEYS_MAX = 100
@@ -253,6 +254,117 @@ def test_each_change_of_keys_and_sessions_is_audited(guard):
     ]:
         assert audited(server, *parts), parts
     assert not audited(server, "canary")
+
+
+def test_each_call_of_a_key_that_acts_is_audited_on_every_way(guard):
+    server = guard(before='trusted_proxies = ["127.0.0.0/8"]\n').start()
+    made = server.call(server.admin, "key.create", name="shop", rights=ALL, act_as=["shop-*"])
+    shop, admin = f"$key/shop {made['id']}", f"$key/admin {server.admin[3:15]}"
+    with server.open(made["key"]) as client:
+        client.append("own")
+        client.call("session.open", user="shop-1")
+        client.append("orders", {"canary": "canary"})
+        client.call("message.append_batch", timeline="orders", messages=[{"entry": {"canary": 1}}] * 2)
+        client.call("subscribe", timeline="orders")
+        client.call("unsubscribe", timeline="orders")
+        with pytest.raises(Refused):
+            client.append("orders", expect_head=77)
+        with pytest.raises(Refused):
+            client.call("stream.open", timelines="orders")
+    with server.open(server.admin) as client:
+        client.call("stream.open", timelines="orders")
+    told = {"Tideline_User": "shop-2", "X_Forwarded_For": "192.0.2.7"}
+    with Stream(server, "timeline=orders&after=0", bearer=made["key"], **told) as stream:
+        assert stream.wait("subscribed")
+    blind = server.call(server.admin, "key.create", name="blind", rights=[], act_as=["shop-*"])
+    with Stream(server, "timeline=orders&after=0", bearer=blind["key"], **told) as stream:
+        assert stream.status == 404
+    for parts in [
+        (shop, "shop-1", "127.0.0.1", '"message.append"', '"orders"', '"ok"'),
+        (shop, "shop-1", '"message.append_batch"', '"orders"', '"ok"'),
+        (shop, "shop-1", '"subscribe"', '"orders"', '"ok"'),
+        (shop, "shop-1", '"unsubscribe"', '"orders"', '"ok"'),
+        (shop, "shop-1", '"message.append"', "condition_failed"),
+        (shop, "shop-1", '"stream.open"', '"forbidden"'),
+        (admin, '"stream.open"', '"ok"'),
+        (shop, "shop-2", "192.0.2.7", '"subscribe"', '"orders"', '"ok"'),
+        (blind["id"], "shop-2", "192.0.2.7", '"subscribe"', '"orders"', "timeline_not_found"),
+    ]:
+        soon(lambda: audited(server, *parts))
+    assert not audited(server, '"own"') and not audited(server, "canary") and not audited(server, "not_answered")
+
+
+def test_a_change_whose_caller_hangs_up_is_audited(guard):
+    server = guard().start()
+    made = server.call(server.admin, "key.create", name="shop", rights=ALL)
+    with server.open(server.admin) as client:
+        # The call and the goodbye at once: nobody waits for the answer.
+        protocol = client.socket.protocol
+        call = {"jsonrpc": "2.0", "id": 1, "method": "key.revoke", "params": {"id": made["id"]}}
+        protocol.send_text(json.dumps(call).encode())
+        protocol.send_close(1000)
+        client.socket.socket.sendall(b"".join(protocol.data_to_send()))
+        soon(lambda: server.rpc(made["key"], "ping")[0] == 401)
+    soon(lambda: audited(server, "$key/admin", '"key.revoke"', made["id"], '"not_answered"'))
+
+
+def test_a_batch_that_takes_its_own_key_back_is_answered(guard):
+    server = guard().start()
+    made = server.call(server.admin, "key.create", name="one", rights=[{"on": "*", "allow": ["admin"]}])
+    calls = [("key.revoke", {"id": made["id"]}), ("key.list", {})]
+    body = json.dumps([{"jsonrpc": "2.0", "id": method, "method": method, "params": params} for method, params in calls])
+    headers = {"content-type": "application/json", "authorization": f"Bearer {made['key']}"}
+    status, _, said = server.http("POST", "/v1/rpc", body, headers)
+    assert status == 200, said
+    done, listed = json.loads(said)
+    assert done["result"] == {"revoked": True}
+    # What is read after that is not told.
+    assert listed["error"]["data"]["reason"] == "unauthenticated"
+    assert server.rpc(made["key"], "ping")[0] == 401
+
+
+@pytest.mark.parametrize("how", ["url", "file"])
+def test_the_keys_of_before_count_until_another_place_has_answered(guard, how):
+    old, new = Ed25519("old"), Ed25519("new")
+    before, after, server = Issuer(), Issuer(), guard()
+    failed = lambda: server.metric("tideline_jwks_fetches_total", '{result="failed"}')
+    published = lambda *keys: json.dumps({"keys": [key.jwk() for key in keys]}).encode()
+    try:
+        before.body = published(old)
+        setting = before.setting
+        if how == "file":
+            path = os.path.join(server.directory, "set.json")
+            with open(path, "wb") as file:
+                file.write(before.body)
+            setting = f'jwks_file = "{path}"'
+        server.configure(setting)
+        server.start()
+        soon(lambda: server.rpc(old.token(), "ping")[0] == 200)
+        with server.open(old.token()) as client:
+            after.status, after.body = 503, published(new)
+            server.reconfigure(after.setting)
+            soon(lambda: failed() > 0)
+            client.call("ping")
+            assert server.rpc(old.token(), "ping")[0] == 200
+            # What has not come yet is not known yet.
+            assert server.rpc(new.token(), "ping")[0] == 503
+            after.status = 200
+            server.reconfigure(after.setting + "\njwks_refresh_s = 3600")
+            closed(client)
+        soon(lambda: server.rpc(new.token(), "ping")[0] == 200)
+        assert server.rpc(old.token(), "ping")[0] == 401
+    finally:
+        before.close()
+        after.close()
+
+
+def test_a_header_names_users_in_any_letters(guard, server):
+    guarded = guard().start()
+    key = guarded.call(guarded.admin, "key.create", name="shop", rights=ALL, act_as=["*"])["key"]
+    for asked, bearer in [(server, None), (guarded, key)]:
+        status, _, said = asked.rpc(bearer, "session.open", acting="zoë-東京".encode())
+        assert status == 200 and json.loads(said)["result"]["user"] == "zoë-東京"
+        assert asked.rpc(bearer, "session.open", acting=b"zo\xeb")[0] in (400, 403)
 
 
 def test_what_is_revoked_is_revoked_before_it_is_answered(guard):

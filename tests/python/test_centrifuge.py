@@ -666,6 +666,26 @@ def test_the_personal_channel(guarded):
         publish(peer, "given", 1)
 
 
+def test_an_end_does_not_take_the_position_where_the_server_subscribes(guarded):
+    """A trim overtakes a client that does not read. It connects again, and is told that there is a gap."""
+    user = f"u{time.time_ns()}"
+    channel, count = f"#{user}", 150
+    with Peer(guarded, token=token(sub=user)) as peer, Peer(guarded, token=token(sub="back")) as back:
+        epoch = peer.connection["subs"][channel]["epoch"]
+        for _ in range(count):
+            rpc(back, "message.append", timeline=channel, entry={"text": "x" * 200_000})
+        rpc(back, "timeline.trim", timeline=channel, before=count + 1)
+        assert peer.end() == (3010, "insufficient state")
+        pushes = [push for push in peer.pushes if "join" not in push]
+    assert [push for push in pushes if "pub" not in push] == []
+    offset = pushes[-1]["pub"]["offset"]
+    assert offset < count
+    with Peer(guarded, connected=False) as peer:
+        position = {"recover": True, "offset": offset, "epoch": epoch}
+        got = peer.result(connect={"token": token(sub=user), "subs": {channel: position}})["subs"][channel]
+        assert got["was_recovering"] and not got.get("recovered") and got["offset"] == count
+
+
 def test_commands_are_counted(server, peer, name):
     publish(peer, name, 1)
     text = server.metrics()

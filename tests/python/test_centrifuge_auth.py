@@ -550,6 +550,22 @@ def test_what_back_ends_order_is_done_in_its_order(house):
         assert code(peer, rpc={"method": "ping"}) == 0 and not peer.pushes
 
 
+def test_what_a_back_end_has_recovered_comes_whole(house):
+    channel = f"orders/{os.getpid()}/since"
+    for _ in range(12):
+        made = house.call(house.admin, "message.append_batch", timeline=channel, messages=[{"entry": MESSAGE}] * 10)
+    for protobuf in [False, True]:
+        with Peer(house, token=who("paul"), protobuf=protobuf) as peer:
+            since = {"offset": 5, "epoch": made["epoch"]}
+            assert call(house, BACK_END, "subscribe", user="paul", channel=channel, recover_since=since)[0] == 0
+            assert peer.push()["subscribe"]["offset"] == 5
+            head = append(house, channel)["sequence"]
+            offsets = []
+            while not offsets or offsets[-1] < head:
+                offsets += [one["offset"] for one in peer.publications(1)]
+            assert offsets == list(range(6, head + 1))
+
+
 def test_older_back_ends_send_lines(house, keys):
     lines = [
         {"id": 1, "method": "publish", "params": {"channel": "news/1", "data": {"a": 1}}},

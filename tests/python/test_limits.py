@@ -8,6 +8,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from client import Client, Refused, until
+from guarded import token
 from server import Server
 from test_http import JSON, post, request
 
@@ -113,6 +114,17 @@ def test_requests_of_a_user(limited, name):
     assert len(reasons) >= 19 and set(reasons) == {"rate_limited"}
     assert len(post(server, [request("ping", n) for n in range(30)])[1]) == 30
     assert refusals(server, "user.requests_per_s") == len(late) + len(reasons)
+
+
+def test_a_frame_counts_for_the_user_that_it_begins_with(guard):
+    server = guard(limits="{ user = { requests_per_s = 10 } }").start()
+    with Client(server) as client:
+        client.send([request("session.open", 0, token=token("ada")), *(request("ping", n) for n in range(1, 31))])
+        opened, *pings = client.receive()
+    assert opened["result"]["user"] == "ada"
+    reasons = [one["error"]["data"]["reason"] for one in pings if "error" in one]
+    assert 19 <= len(reasons) <= 20 and set(reasons) == {"rate_limited"}
+    assert refusals(server, "user.requests_per_s") == len(reasons)
 
 
 def test_bytes_of_a_user(limited, name):

@@ -164,6 +164,19 @@ def test_looking_at_what_is_not_there_makes_nothing(own_server, tmp_path):
         assert "--config" in shown and "--listen" not in shown and "--partitions" not in shown
 
 
+def test_keys_of_a_directory_that_is_not_there_are_none(own_server, tmp_path):
+    missing = tmp_path / "missing"
+    command = lambda *words: subprocess.run([own_server.binary, "key", *words, "--data", str(missing)], capture_output=True, text=True, timeout=60)
+    for words in (["list"], ["revoke", "abcdefghijkl"]):
+        ended = command(*words)
+        assert ended.returncode == 1 and ended.stdout == ""
+        assert str(missing) in ended.stderr and "it has no directory.toml" in ended.stderr
+        assert not missing.exists()
+    # The first key makes it.
+    assert command("create", "admin", "--allow", "*=admin").returncode == 0
+    assert json.loads(command("list").stdout)["name"] == "admin"
+
+
 def test_the_printed_number_of_partitions_fits_every_directory(own_server):
     # `tideline config` prints what fits every directory.
     printed = subprocess.run([own_server.binary, "config"], capture_output=True, text=True, timeout=60, env={})
@@ -216,3 +229,34 @@ def test_the_doctor_says_what_would_hurt(own_server, tmp_path):
     assert state(tls, "secret")[0] == "fail"
     with open(key) as text:
         assert not set(text.read().splitlines()) & set(json.dumps(state(tls, "certificate")[1]).split("\\n"))
+
+
+def test_the_doctor_tries_keys_and_the_passphrase(own_server, tmp_path):
+    def state(config, check):
+        (tmp_path / "doctor.toml").write_text(config)
+        command = [own_server.binary, "doctor", own_server.data, "--config", str(tmp_path / "doctor.toml"), "--json"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        [found] = [one for one in json.loads(ended.stdout) if one["check"] == check]
+        assert (ended.returncode == 1) == (found["state"] == "fail"), ended.stdout
+        return found["state"], found["found"]
+
+    def file(text, mode=0o600):
+        path = tmp_path / "file"
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def keys(setting):
+        return state(f"[auth]\n{setting}\n", "token keys")
+
+    shared = json.dumps({"keys": [{"kty": "oct", "kid": "a", "k": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}]})
+    assert keys(f'public_key_files = ["{tmp_path}/none.pem"]')[0] == "fail"
+    assert keys(f'public_key_files = ["{file("text")}"]')[0] == "fail"
+    assert keys(f'jwks_file = "{tmp_path}/none.json"')[0] == "fail"
+    assert keys(f'jwks_file = "{file("[]")}"')[0] == "fail"
+    for mode, expected in [(0o644, "fail"), (0o600, "ok")]:
+        found, said = keys(f'jwks_file = "{file(shared, mode)}"')
+        assert found == expected and "MDEyMzQ1" not in said
+    sealed = lambda path: state(f'backup_passphrase_file = "{path}"\n', "backup passphrase")[0]
+    assert sealed(tmp_path / "none") == sealed(file("short")) == sealed(file("long enough for it", 0o644)) == "fail"
+    assert sealed(file("long enough for it")) == "ok"

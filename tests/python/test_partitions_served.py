@@ -1,10 +1,12 @@
 """Partitions of a running server are split and merged: clients go on, whenever it is killed."""
 
+import json
 import os
 import threading
 import time
 
 import pytest
+from websockets.sync.server import serve
 
 from client import Client, until
 from server import Server
@@ -214,6 +216,36 @@ def test_what_cannot_be_changed_is_refused(own_server, refused):
     assert neither.returncode == 1 and "either a data directory or a running server" in neither.stderr
     nobody = run(own_server, "partition", "list", "--url", "http://127.0.0.1:1")
     assert nobody.returncode == 1 and "127.0.0.1:1" in nobody.stderr
+
+
+def test_the_end_of_another_change_is_not_told_as_ones_own(own_server):
+    """The server is played: between two looks at a real one nothing else can be made to begin for certain."""
+    seen = lambda partition, since, state: {"partitions": [partition], "since": since, "state": state, "given_up": 0}
+    limits = {"batch_messages_max": 1, "batch_bytes_max": 1, "page_messages_max": 1}
+    own = [seen(0, 1, "copying")]
+    for changes, code in [
+        ([*own, seen(0, 1, "done"), seen(0, 1, "done")], 0),
+        ([seen(7, 1, "done"), seen(7, 1, "done")], 1),
+        ([*own, seen(7, 2, "failed")], 1),
+        ([*own, seen(0, 2, "done"), seen(0, 2, "done")], 1),
+    ]:
+        looks = iter(changes)
+
+        def play(socket):
+            for text in socket:
+                asked = json.loads(text)
+                result = {
+                    "session.open": lambda: {"heartbeat_ms": 60_000, "limits": limits},
+                    "partition.split": lambda: {},
+                    "partition.list": lambda: {"partitions": [], "change": next(looks)},
+                }[asked["method"]]()
+                socket.send(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}))
+
+        with serve(play, "127.0.0.1", 0, subprotocols=["tideline.v1.json"], compression=None) as played:
+            threading.Thread(target=played.serve_forever, daemon=True).start()
+            ended = run(own_server, "partition", "split", "0", "--url", f"http://127.0.0.1:{played.socket.getsockname()[1]}")
+        assert ended.returncode == code, (changes, ended.stderr)
+        assert ("another change of the partitions has begun" in ended.stderr) == (code == 1), ended.stderr
 
 
 def test_a_stop_ends_a_change_soon_and_leaves_nothing_half(own_server):

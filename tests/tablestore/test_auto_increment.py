@@ -85,6 +85,11 @@ def test_what_the_place_of_a_number_may_not_be_in(client, numbered, make_table):
             lambda: client.delete_row(numbered, Row(row_key("a")), IGNORE),
             "Invalid row to delete which with pk auto increment.",
         ),
+        # It would take a number for a row that is not made.
+        (
+            lambda: client.update_row(numbered, Row(row_key("a"), {"DELETE_ALL": ["c"]}), IGNORE),
+            "Invalid row to delete which with pk auto increment.",
+        ),
         (
             lambda: client.put_row(numbered, Row(row_key("a"), []), EXIST),
             "Invalid expect:EXPECT_EXIST when modify row with pk auto increment.",

@@ -317,6 +317,26 @@ def test_indexes_that_no_table_has(client, indexed):
     assert client.describe_table(name).secondary_indexes[0].defined_column_names == wide.defined_column_names
 
 
+def test_an_index_has_the_key_of_its_table_behind_its_own(client, indexed):
+    whole = [("a", "STRING"), ("b", "INTEGER"), ("c", "STRING"), ("d", "INTEGER")]
+    index = by(["w", "x", "y", "z"])
+    table = indexed(index, key=whole, defined=[(name, "INTEGER") for name in "wxyz"], max_version=1)
+    key = [("a", "p"), ("b", 1), ("c", "q"), ("d", 2)]
+    client.put_row(table, Row(key, [(name, at) for at, name in enumerate("wxyz")]), IGNORE)
+    own = [("w", 0), ("x", 1), ("y", 2), ("z", 3)]
+    values = tuple(value for _, value in own + key)
+    for direction in ["FORWARD", "BACKWARD"]:
+        assert ready(client, index.index_name, direction=direction) == [(values, {})]
+    _, row, _ = client.get_row(index.index_name, own + key, max_version=1)
+    assert row.primary_key == own + key
+    request = BatchGetRowRequest()
+    request.add(TableInBatchGetRowItem(index.index_name, [own + key], max_version=1))
+    [got] = client.batch_get_row(request).get_result_by_table(index.index_name)
+    assert got.is_ok and got.row.primary_key == own + key
+    with invalid("The number of primary key columns must be in range: [1, 4]."):
+        client.put_row(table, Row(own + key[:1], []), IGNORE)
+
+
 def test_names_are_shared_and_a_table_has_5_indexes(client, indexed):
     table, first = indexed(), by(["i"])
     client.create_secondary_index(table, first, False)

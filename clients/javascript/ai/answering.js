@@ -55,5 +55,11 @@ export async function answerChat(client, timeline, model, { entry = {}, failed =
   }
   followed.on("message", put);
   followed.on("changed", put);
+  const forget = (floor) => {
+    for (const sequence of messages.keys()) if (sequence < floor) messages.delete(sequence);
+    asked.splice(0, Infinity, ...asked.filter(({ sequence }) => sequence >= floor));
+  };
+  followed.on("reset", () => forget(Infinity));
+  followed.on("too_old", ({ floor }) => forget(floor));
   return followed;
 }

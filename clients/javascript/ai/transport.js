@@ -28,6 +28,7 @@ export class TidelineChatTransport {
     this.#client = client;
     this.#name = timeline;
     this.#window_ms = window_ms;
+    client.on("state", ({ state }) => ["stopped", "closed"].includes(state) && this.#end(state));
   }
 
   /** The messages of a chat up to now, for `messages` of `Chat` or `useChat`; one that is being answered comes by `resumeStream`. */
@@ -42,14 +43,14 @@ export class TidelineChatTransport {
     const again = trigger === "regenerate-message";
     const entry = again ? { role: AGAIN, text: "", reply_to: asked.id } : entryOf(asked);
     const { sequence } = await conversation.timeline.append(entry, again ? {} : { message_id: asked.id });
-    const holds = (message) => message.sequence > sequence && message.entry.role === "assistant" && message.entry.reply_to === asked.id;
-    return conversation.stream(() => conversation.answer(holds, abortSignal), abortSignal);
+    const holds = (message) => message.sequence > sequence && message.entry?.role === "assistant" && message.entry.reply_to === asked.id;
+    return conversation.stream(holds, abortSignal);
   }
 
   async reconnectToStream({ chatId, abortSignal }) {
     const conversation = await this.#conversation(chatId);
     const open = conversation.open;
-    return open ? conversation.stream(async () => open, abortSignal) : null;
+    return open ? conversation.stream(({ sequence }) => sequence === open.message.sequence, abortSignal) : null;
   }
 
   /** Stops the answer that is being written, for all who look on. Resolves when it is stopped, or if there is none. */
@@ -77,8 +78,13 @@ export class TidelineChatTransport {
 
   /** Ends the subscriptions; the client goes on. */
   close() {
+    this.#end("closed");
     for (const conversation of this.#chats.values()) conversation.then(({ timeline }) => timeline.close(), () => {});
     this.#chats.clear();
+  }
+
+  #end(reason) {
+    for (const conversation of this.#chats.values()) conversation.then((one) => one.end(reason), () => {});
   }
 
   #conversation(chatId) {
@@ -98,7 +104,9 @@ class Conversation {
   timeline;
   #messages = new Map(); // sequence → {message, growing}, the message as it was told last, and as it was told when it was open
   #listeners = new Set();
-  #left = new Set(); // answers that somebody here has stopped listening to
+  #left = new WeakSet(); // answers (`growing`) that somebody here has stopped listening to,
+  #given_up = new Set(); // and what holds for those that had not begun then
+  #over = null; // the error, when nothing comes any more
 
   static async of(client, name, window_ms) {
     const conversation = new Conversation();
@@ -114,20 +122,31 @@ class Conversation {
     const put = (message) => {
       const growing = this.#messages.get(message.sequence)?.growing ?? (message.open ? message : null);
       this.#messages.set(message.sequence, { message, growing });
-      this.#tell();
-    };
-    const forget = (below = Infinity) => {
-      for (const sequence of this.#messages.keys()) if (sequence < below) this.#messages.delete(sequence);
+      for (const holds of this.#given_up) if (holds(message)) this.#leave({ growing }, holds);
       this.#tell();
     };
     timeline.on("message", put);
     timeline.on("changed", put);
-    timeline.on("reset", () => forget());
-    timeline.on("too_old", ({ floor }) => forget(floor));
+    timeline.on("reset", ({ reason }) => {
+      this.#messages.clear();
+      this.#given_up.clear();
+      this.#tell(endError(reason));
+    });
+    timeline.on("too_old", ({ floor }) => {
+      for (const sequence of this.#messages.keys()) if (sequence < floor) this.#messages.delete(sequence);
+      this.#tell();
+    });
+    timeline.on("ended", ({ reason }) => this.end(reason));
   }
 
-  #tell() {
-    for (const listener of [...this.#listeners]) listener();
+  /** Nothing comes any more. */
+  end(reason) {
+    this.#over ??= endError(reason);
+    this.#tell(this.#over);
+  }
+
+  #tell(error) {
+    for (const listener of [...this.#listeners]) listener(error);
   }
 
   #on(listener) {
@@ -151,14 +170,18 @@ class Conversation {
     return this.#shown.findLast(({ message }) => message.open && message.entry.role === "assistant") ?? null;
   }
 
-  /** The first message for which `holds`, also if it is still to come. */
-  answer(holds, abortSignal) {
-    return new Promise((resolve) => {
-      const look = () => {
-        const found = this.#shown.find(({ message }) => holds(message));
-        if (!found) return;
+  #find(holds) {
+    return this.#shown.find(({ message }) => holds(message));
+  }
+
+  #answer(holds, abortSignal) {
+    return new Promise((resolve, reject) => {
+      const look = (error = this.#over) => {
+        const found = this.#find(holds);
+        if (!found && !error) return;
         off();
-        resolve(found);
+        if (found) resolve(found);
+        else reject(error);
       };
       const off = this.#on(look);
       abortSignal?.addEventListener("abort", off, { once: true });
@@ -166,12 +189,19 @@ class Conversation {
     });
   }
 
-  stream(answer, abortSignal) {
-    return streamOf(answer, abortSignal, ({ message }) => this.#left.add(message.sequence));
+  /** The stream of the first message for which `holds`, also if it is still to come. */
+  stream(holds, abortSignal) {
+    const left = (one = this.#find(holds)) => (one ? this.#leave(one, holds) : this.#given_up.add(holds));
+    return streamOf(() => this.#answer(holds, abortSignal), abortSignal, left);
+  }
+
+  #leave({ growing }, holds) {
+    if (growing) this.#left.add(growing);
+    this.#given_up.delete(holds);
   }
 
   follow(chat) {
-    const begun = new Set(); // answers whose stream this chat has been given
+    const begun = new WeakSet(); // answers whose stream this chat has been given
     let timer = null;
     const is_busy = () => chat.status === "submitted" || chat.status === "streaming";
     const look = () => {
@@ -185,8 +215,8 @@ class Conversation {
       const { open } = this;
       const list = this.list();
       if (!isSame(list, chat.messages, open)) chat.messages = list;
-      if (!open || begun.has(open.message.sequence) || this.#left.has(open.message.sequence)) return;
-      begun.add(open.message.sequence);
+      if (!open || begun.has(open.growing) || this.#left.has(open.growing)) return;
+      begun.add(open.growing);
       chat.resumeStream();
       timer = setTimeout(look, LOOKS_MS);
     };
@@ -206,18 +236,21 @@ function isSame(list, messages, open) {
   return texts(list) === texts(shown);
 }
 
+const endError = (reason) => Object.assign(new Error(`the chat is not followed any more: ${reason}`), { reason });
+
 /** The stream of an answer, as the AI SDK reads it. `abortSignal` ends the stream, not the answer: `left` is told of it. */
 function streamOf(answer, abortSignal, left) {
-  let one = null;
+  let one; // not there before it has begun
   let parts = null;
   return new ReadableStream({
     start(controller) {
       const told = (chunk) => abortSignal?.aborted || controller.enqueue(chunk);
       const abort = () => {
-        if (one) left(one);
+        left(one);
         parts?.return?.();
         controller.close();
       };
+      if (abortSignal?.aborted) return abort();
       abortSignal?.addEventListener("abort", abort, { once: true });
       const done = () => abortSignal?.removeEventListener("abort", abort);
       const run = async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Client, MemoryStore } from "../index.js";
 import { FileStore } from "../store/file.js";
-import { once, Script } from "./script.js";
+import { message, once, Script } from "./script.js";
 
 const begin = (options = {}) => {
   const script = new Script();
@@ -163,4 +163,52 @@ test("the place in a trace is kept with what is repeated, beside its params", as
   }
   await client.close();
   await rm(folder, { recursive: true });
+});
+
+test("what is changed just before the client is closed is kept, and no older position goes before it is", async () => {
+  const store = new MemoryStore();
+  const { client } = begin({ store, WebSocket: class { close() {} } });
+  const set = (read) => assert.rejects(client.call("read.set", { timeline: "room", read }), { reason: "closed" });
+  const kept = async () => (await store.outbox()).map(({ params }) => params.read);
+  const setting = [set(5)];
+  while (!(await kept()).length) await new Promise(setImmediate);
+  const { place, addToOutbox } = store;
+  store.place = async (timeline) => (await new Promise(setImmediate), place.call(store, timeline));
+  store.addToOutbox = async (item) => {
+    assert.deepEqual(await kept(), [5]);
+    return addToOutbox.call(store, item);
+  };
+  let closed = null;
+  store.close = async () => (closed = await kept());
+  setting.push(set(7));
+  await client.close();
+  assert.deepEqual([closed, await kept()], [[7], [7]]);
+  await Promise.all(setting);
+});
+
+test("a change that a living tab has sent since is not sent once more by a tab that was opened meanwhile", async () => {
+  const store = new MemoryStore();
+  const one = begin({ store });
+  one.script.session = null;
+  const edit = (text) => one.client.call("message.update", { timeline: "room", sequence: 5, entry: { text } });
+  const first = edit("x");
+  while (!(await store.outbox()).length) await new Promise(setImmediate);
+  const [opened, beside] = [await one.script.next("session.open"), begin({ store })];
+  beside.script.session = null;
+  const late = await beside.script.next("session.open");
+  assert.equal(beside.client.changes.length, 1);
+  const session = new Script().session;
+  one.script.answer(opened, session);
+  for (const editing of [first, null]) {
+    const edited = editing ?? edit("y");
+    one.script.answer(await one.script.next("message.update"), { message: message(5) });
+    await edited;
+  }
+  beside.script.answer(late, session);
+  const asking = beside.client.append("room", {});
+  const request = await beside.script.next("message.append");
+  assert.deepEqual([beside.script.left, beside.client.changes], [[], []]);
+  beside.script.answer(request, answered(request));
+  await asking;
+  await Promise.all([one, beside].map(({ client }) => client.close()));
 });

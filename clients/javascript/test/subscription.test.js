@@ -269,3 +269,33 @@ test("without a server the list of conversations is empty until there is one", a
   list.close();
   await client.close();
 });
+
+test("a change is told also where another tab has stored it first, live and after a loss, and once", async () => {
+  const { script, store, client, room } = await follow(reply(messages(1, 3), { change_head: 8 }));
+  const other = new Script();
+  const beside = new Client("ws://server/", { ...other.options, store });
+  const subscribing = beside.subscribe("room", { replay: true });
+  other.answer(await other.next("subscribe"), reply([], { head: 3, change_head: 8 }));
+  const [here, there] = [heard(room), heard(await subscribing)];
+  const change = (sequence, number) => ({ timeline: "room", epoch: "E1", messages: [message(sequence, { change: number })], change_head: number });
+  const comes = async (server, events, sequence, number) => {
+    server.push("message.changed", change(sequence, number));
+    await events.until(`changed ${sequence}/${number}`);
+  };
+  await comes(script, here, 2, 9);
+  await comes(other, there, 2, 9);
+  for (const server of [script, other]) server.cut();
+  const missed = reply([], { head: 3, change_head: 11, changed: [message(1, { change: 10 }), message(3, { change: 11 })] });
+  for (const [server, events] of [[script, here], [other, there]]) {
+    server.answer(await server.next("subscribe"), missed);
+    await events.until("changed 3/11");
+  }
+  await comes(script, here, 2, 12);
+  await comes(other, there, 2, 12);
+  for (const server of [script, other]) server.push("message.changed", change(2, 12));
+  await new Promise(setImmediate);
+  const told = (events) => events.filter((event) => event.startsWith("changed"));
+  const all = ["changed 2/9", "changed 1/10", "changed 3/11", "changed 2/12"];
+  assert.deepEqual([told(here), told(there)], [all, all]);
+  await Promise.all([client.close(), beside.close()]);
+});

@@ -10,6 +10,7 @@ from tideline.errors import Refused
 from tideline.outbox import Outbox
 from tideline.place import Place, Step, after_push
 from tideline.store import Outgoing
+from tideline.stream import Stream
 from tideline.wire import Growth
 
 
@@ -169,3 +170,40 @@ def test_a_store_of_an_earlier_version_is_taken_over(tmp_path, version):
         assert [(one.message_id, one.method) for one in store.outbox()] == [("m1", "message.append")]
         assert store.open_messages("t") == {}
         store.close()
+
+
+def test_a_stream_that_is_left_while_it_is_opened_is_closed():
+    class Opener:
+        _streams = set()
+        asked = []
+        is_connected = True
+
+        async def connected(self):
+            while not self.is_connected:
+                await asyncio.Event().wait()
+            return self
+
+        def ask(self, method, params, answered):
+            self.asked.append((method, params, answered))
+
+        def _delay(self):
+            return 0
+
+    async def run():
+        client = Opener()
+        async with Stream(client, "room/"):
+            [(method, _, answered)] = client.asked
+        assert (method, len(client.asked)) == ("stream.open", 1)
+        answered({"result": {"stream": 7, "position": "p"}})
+        assert [(method, params) for method, params, _ in client.asked[1:]] == [("stream.close", {"stream": 7})]
+        # Refused for now, or left before there is a connection: it is not opened any more.
+        async with Stream(client, "room/"):
+            pass
+        client.asked[-1][2]({"error": Refused(503, "busy", {"reason": "busy", "retry": True})})
+        client.is_connected = False
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(Stream(client, "room/").__aenter__(), 0.01)
+        await asyncio.sleep(0.01)
+        assert (len(client.asked), client._streams) == (3, set())
+
+    asyncio.run(run())

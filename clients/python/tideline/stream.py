@@ -67,17 +67,22 @@ class Stream(AsyncIterator[Batch]):
         self._came = asyncio.Event()
         self._end: TidelineError | None = None
         self._taken: str | None = None
+        self._is_left = False
 
     async def __aenter__(self) -> Stream:
         self._client._streams.add(self)
-        connection = await self._client.connected()
+        self._is_left = False
+        try:
+            connection = await self._client.connected()
+        except BaseException:
+            self._leave()
+            raise
         if self._ask is None:
             self.connected(connection.ask)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._client._streams.discard(self)
-        self._close()
+        self._leave()
 
     async def __anext__(self) -> Batch:
         while not self._batches:
@@ -136,7 +141,14 @@ class Stream(AsyncIterator[Batch]):
         if self._ask is ask and self._number is None:
             self._open(ask)
 
+    def _leave(self) -> None:
+        self._client._streams.discard(self)
+        self._is_left = True
+        self._close()
+
     def _open(self, ask: Ask) -> None:
+        if self._is_left:
+            return
         params = dict(self._source)
         if self._position is not None:
             params["position"] = self._position
@@ -153,6 +165,8 @@ class Stream(AsyncIterator[Batch]):
                 self._number = wire.whole(result, "stream")
                 if self._position is None:
                     self._position = wire.text(result, "position")
+                if self._is_left:
+                    self._close()
                 return
             error = answer["error"]
             if error.reason == "unauthenticated":

@@ -1,7 +1,7 @@
 //! From where the server can be reached, and which users can read its secrets.
 //!
-//! Owns: the checks of addresses, files of secrets and the certificate. Promises: no secret is read. Must not: know
-//! the machine.
+//! Owns: the checks of addresses, files of secrets and keys, and the certificate. Promises: no secret is shown. Must
+//! not: know the machine.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,6 +12,7 @@ use rustix::process::geteuid;
 
 use super::{Finding, now};
 use crate::config::{Config, ConfigError};
+use crate::partition::Passphrase;
 use crate::secret::check_closed;
 use crate::tls::Unfit;
 
@@ -26,6 +27,8 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
     });
     let secrets = keys.chain(shared).chain(webhooks).chain(of_centrifuge);
     findings.extend(secrets.map(|path| secret(path)));
+    findings.extend(token_keys(config));
+    findings.extend(passphrase(config));
     findings.extend(certificate(config));
     findings.extend(policies(config));
     findings
@@ -102,6 +105,28 @@ fn secret(path: &Path) -> Finding {
         return Finding::warn(NAME, told, "its owner can change it: chown it");
     }
     Finding::ok(NAME, format!("{shown} is closed to other users"))
+}
+
+/// Whether the files of `[auth]` hold keys that tokens can be verified with.
+fn token_keys(config: &Config) -> Option<Finding> {
+    const NAME: &str = "token keys";
+    Some(match config.token_sources()?.check() {
+        Ok(()) => Finding::ok(NAME, "every file of keys can be used"),
+        Err(why) => Finding::fail(NAME, why, UNSTARTED),
+    })
+}
+
+/// Whether the passphrase that secrets in backups are sealed with can be used.
+fn passphrase(config: &Config) -> Option<Finding> {
+    const NAME: &str = "backup passphrase";
+    let path = &config.backup_passphrase_file;
+    if path.as_os_str().is_empty() {
+        return None;
+    }
+    Some(match Passphrase::of_file(path) {
+        Ok(_) => Finding::ok(NAME, format!("{} holds one", path.display())),
+        Err(why) => Finding::fail(NAME, why, UNSTARTED),
+    })
 }
 
 fn certificate(config: &Config) -> Option<Finding> {

@@ -148,7 +148,9 @@ impl Own {
         })?;
         let shown = Shown {
             bearer: Some(bearer),
-            user: headers.get(USER).map(|user| user.to_str().unwrap_or("")),
+            user: headers
+                .get(USER)
+                .map(|user| door::user_of(user).unwrap_or("")),
             certificates: names,
         };
         let judged = authority.verify_fetching(shown).await;

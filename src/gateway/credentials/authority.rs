@@ -9,29 +9,19 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::timeout;
 
 use super::api_key::{self, ApiKey, KeyRefused, is_right};
-use super::credential::{Credential, Refused, Source};
+use super::credential::{Credential, Refused, Shown, Source};
 use super::keys::files::{Loaded, TokenSources};
-use super::keys::jwks_url::JwksUrl;
+use super::keys::jwks_url::{JwksUrl, Published};
 use super::stored::{StoredCredentials, StoredError};
 use super::verify_token::{self, Named, Signed, TokenKeys, is_user};
 use tideline_base::clock::Clock;
 use tideline_base::metrics::Metrics;
 use tideline_model::access::{Identity, Who};
-
-/// What a client shows.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Shown<'s> {
-    /// The token or key.
-    pub bearer: Option<&'s str>,
-    /// The user that it wants to act for.
-    pub user: Option<&'s str>,
-    /// DNS names of the certificate that its connection has shown.
-    pub certificates: &'s [String],
-}
 
 /// Everything by which credentials are judged. One for each server that has `[auth]`.
 pub struct Authority {
@@ -53,6 +43,8 @@ struct Tokens {
     sources: TokenSources,
     leeway_ms: u64,
     fixed: TokenKeys,
+    /// The JWKS among the files; its keys are in `fixed`.
+    of_file: Option<Bytes>,
     url: Option<JwksUrl>,
 }
 
@@ -133,7 +125,7 @@ impl Authority {
     /// Takes other keys and rules for tokens; with an error everything stays as it was.
     pub fn reload(&self, sources: &TokenSources) -> Result<(), String> {
         let before = self.tokens.load_full();
-        let tokens = Tokens::load(sources, before.url.as_ref(), &self.metrics)?;
+        let tokens = Tokens::load(sources, Some(&before), &self.metrics)?;
         self.tokens.store(Arc::new(tokens));
         self.reloaded.notify_one();
         self.changed();
@@ -332,21 +324,33 @@ impl Tokens {
             return verify(&[&self.fixed]);
         };
         url.with(|keys| match keys {
-            Some(keys) => verify(&[&self.fixed, keys]),
+            Some(keys) => verify(&[&self.fixed, keys]).map_err(|why| match why {
+                Refused::UnknownKey if !url.has_come() => Refused::Unavailable,
+                why => why,
+            }),
             // Whether another key has its name or algorithm is not known yet.
             None if named.key.is_none() || !self.fixed.knows(named) => Err(Refused::Unavailable),
             None => verify(&[&self.fixed]),
         })
     }
 
+    /// What counts under other settings until a set was fetched: the one before, or that of a file that they leave out.
+    fn kept(&self, sources: &TokenSources) -> Option<Published> {
+        let fetched = self.url.as_ref().and_then(JwksUrl::published);
+        let of_file = self.of_file.clone();
+        let of_file = of_file.filter(|_| sources.jwks_file.is_none());
+        fetched.or_else(|| of_file.map(|bytes| Published { bytes, from: None }))
+    }
+
     fn load(
         sources: &TokenSources,
-        before: Option<&JwksUrl>,
+        before: Option<&Tokens>,
         metrics: &Arc<Metrics>,
     ) -> Result<Tokens, String> {
-        let Loaded { rules, fixed } = sources.load()?;
+        let Loaded { rules, fixed, set } = sources.load()?;
+        let kept = before.and_then(|before| before.kept(sources));
         let url = sources.jwks_url.clone();
-        let url = url.map(|url| JwksUrl::new(url, &rules, &fixed, before, metrics));
+        let url = url.map(|url| JwksUrl::new(url, &rules, &fixed, kept, metrics));
         let url = url
             .transpose()
             .map_err(|error| format!("the system's certificates: {error}"))?;
@@ -354,6 +358,7 @@ impl Tokens {
             sources: sources.clone(),
             leeway_ms: rules.leeway_s.saturating_mul(1_000),
             fixed,
+            of_file: set,
             url,
         })
     }

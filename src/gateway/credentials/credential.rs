@@ -9,6 +9,17 @@ use std::sync::Arc;
 use super::keys::parse::Mark;
 use tideline_model::access::Identity;
 
+/// What a client shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shown<'s> {
+    /// The token or key.
+    pub bearer: Option<&'s str>,
+    /// The user that it wants to act for.
+    pub user: Option<&'s str>,
+    /// DNS names of the certificate that its connection has shown.
+    pub certificates: &'s [String],
+}
+
 /// A credential that counts.
 #[derive(Clone, Debug)]
 pub struct Credential {

@@ -23,11 +23,11 @@ mod ticketing;
 mod verify_token;
 
 pub use api_key::{ACT_AS_MAX, ApiKey, KeyRefused, KeySecret, NewKey};
-pub use authority::{Authority, CredentialError, Shown, named};
+pub use authority::{Authority, CredentialError, named};
 pub use centrifuge_tokens::{
     ChannelClaim, ClientTokens, Connection, Overrides, Subscriber, Subscription, TokenRefused,
 };
-pub use credential::{Credential, Refused};
+pub use credential::{Credential, Refused, Shown};
 pub use keys::files::TokenSources;
 pub use seal::{SEALED, seal, seal_for, unseal, unseal_for};
 pub use shared_secrets::SecretSeal;

@@ -4,8 +4,8 @@
 //! the answer says only that it does not count. Must not: check a signature.
 
 use super::api_key::{KeySecret, is_id};
-use super::authority::{Authority, Shown};
-use super::credential::{Credential, Refused};
+use super::authority::Authority;
+use super::credential::{Credential, Refused, Shown};
 
 impl Authority {
     /// The secret that requests of a signing key are signed with.

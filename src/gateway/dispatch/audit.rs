@@ -2,8 +2,9 @@
 //!
 //! Owns: which calls are noted, and their line. Promises: a line for each call that needs a right above reading and
 //! writing one's own, for each that ends a session, and for each of a key that acts for a user, allowed or not, once it
-//! is answered; of one caller's calls that were refused or have done nothing, so many a minute, and how many others;
-//! none where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
+//! is answered, or its caller has gone before that; of one caller's calls that were refused or have done nothing, so
+//! many a minute, and how many others; none where there is no `[auth]`. Must not: note values: an entry, an attribute,
+//! a setting, a credential.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -16,7 +17,7 @@ use crate::tablestore::Opening;
 use tideline_model::access::{Identity, Right, Rights, Who};
 use tideline_wire::{Failure, Method, Needs, Reply, Request};
 
-/// A call that is noted when it is answered.
+/// A call that is noted when it is answered; if this is dropped before, as one that was not.
 pub(crate) struct Noted {
     shared: Arc<Shared>,
     who: String,
@@ -26,7 +27,12 @@ pub(crate) struct Noted {
     session: Option<String>,
     method: Method,
     name: String,
+    /// Its line is written.
+    is_said: bool,
 }
+
+/// Its caller went away before the answer, so it may be done.
+const NOT_ANSWERED: &str = "not_answered";
 
 /// Edits are among them whosever the message is: only the batch knows whether it was one's own.
 const RIGHTS: Rights = Rights::NONE
@@ -39,13 +45,12 @@ impl Noted {
     /// The line of a call, if it is noted.
     pub(crate) fn of(shared: &Arc<Shared>, caller: &Caller, request: &Request) -> Option<Noted> {
         let identity = caller.asker.claim()?.identity();
-        let acts = matches!(identity.who, Who::Key { .. }) && identity.for_user.is_some();
         let (method, (name, sets)) = (request.method(), named(request));
         let has_right = match method.needs() {
             Needs::Any(rights) | Needs::Server(rights) => rights.has_any(RIGHTS),
             Needs::Nothing(_) | Needs::Session(_) => method == Method::SessionClose,
         };
-        (has_right || acts || sets).then(|| Noted {
+        (has_right || sets || caller.acts()).then(|| Noted {
             shared: Arc::clone(shared),
             who: who(identity),
             for_user: identity.for_user.as_deref().map(str::to_owned),
@@ -53,11 +58,12 @@ impl Noted {
             session: caller.live.as_ref().map(|live| live.id.clone()),
             method,
             name: name.into_owned(),
+            is_said: false,
         })
     }
 
     /// Writes the line.
-    pub(super) fn answered(&self, outcome: &Outcome) {
+    pub(crate) fn answered(self, outcome: &Outcome) {
         self.said(
             outcome.as_ref().err(),
             outcome.as_ref().is_ok_and(has_effect),
@@ -65,8 +71,15 @@ impl Noted {
     }
 
     /// The same of a call that is done, or was refused for this.
-    pub(crate) fn said(&self, failure: Option<&Failure>, is_done: bool) {
-        let reason = failure.map(|failure| failure.reason.name());
+    pub(crate) fn said(mut self, failure: Option<&Failure>, is_done: bool) {
+        self.say(
+            failure.map_or("ok", |failure| failure.reason.name()),
+            is_done,
+        );
+    }
+
+    fn say(&mut self, outcome: &str, is_done: bool) {
+        self.is_said = true;
         let door = self.shared.door.as_ref();
         let turn = door.and_then(|door| door.audits(&self.who, is_done));
         let Some(left_out) = turn else { return };
@@ -78,13 +91,13 @@ impl Noted {
             session = self.session,
             method = self.method.name(),
             name = self.name,
-            outcome = reason.unwrap_or("ok"),
+            outcome,
             left_out,
         );
     }
 
     /// The work, with the line behind it.
-    pub(super) fn behind(self, work: Work) -> Work {
+    pub(crate) fn behind(self, work: Work) -> Work {
         match work {
             Work::Now(outcome) => {
                 self.answered(&outcome);
@@ -93,6 +106,15 @@ impl Noted {
             Work::Write(work) => Work::Write(work.inspect(move |one| self.answered(one)).boxed()),
             Work::Read(work) => Work::Read(work.inspect(move |one| self.answered(one)).boxed()),
             Work::Wait(work) => Work::Wait(work.inspect(move |one| self.answered(one)).boxed()),
+        }
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if !self.is_said {
+            let may_be_done = self.method.has_effect();
+            self.say(NOT_ANSWERED, may_be_done);
         }
     }
 }
@@ -120,8 +142,8 @@ pub(crate) fn who(identity: &Identity) -> String {
     }
 }
 
-/// What a call names: a timeline, a key, a user, a session, a table; and whether it makes a timeline with members or
-/// settings, or a statement of SQL manages a table.
+/// What a call names: a timeline (the first of several), a key, a user, a session, a table; and
+/// whether it makes a timeline with members or settings, or a statement of SQL manages a table.
 fn named(request: &Request) -> (Cow<'_, str>, bool) {
     let name = match request {
         Request::TimelineCreate(one) => {
@@ -139,6 +161,15 @@ fn named(request: &Request) -> (Cow<'_, str>, bool) {
         Request::KeyRevoke(one) => &one.id,
         Request::SessionRevoke(one) => &one.user,
         Request::SessionClose(one) => &one.session,
+        Request::Subscribe(one) => {
+            let many = one.timelines.iter().flatten().map(|(name, _)| name);
+            let mut all = one.timeline.iter().chain(many);
+            all.next().map_or("", String::as_str)
+        }
+        Request::Unsubscribe(one) => {
+            let mut all = one.timeline.iter().chain(one.timelines.iter().flatten());
+            all.next().map_or("", String::as_str)
+        }
         other => other.timeline().unwrap_or_default(),
     };
     (name.into(), false)

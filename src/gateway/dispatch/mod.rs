@@ -22,6 +22,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use audit::Noted;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
@@ -79,6 +80,15 @@ impl Caller {
     /// The caller has shown a credential.
     pub(super) fn claimed(&mut self, claim: Arc<Claim>) {
         self.asker = Asker::with_claim(claim, Rights::NONE);
+    }
+
+    /// Whether it is a key that acts for a user: each of its calls is noted.
+    pub(super) fn acts(&self) -> bool {
+        let claim = self.asker.claim();
+        claim.is_some_and(|claim| {
+            let identity = claim.identity();
+            identity.key().is_some() && identity.for_user.is_some()
+        })
     }
 
     /// Whether a right about the server as a whole is given.
@@ -170,6 +180,20 @@ impl Work {
                 .map_err(|error| in_field(field, error))
         }))
     }
+
+    /// This work, but what it reads is refused if the credential counts no more when that is there.
+    pub(super) fn while_it_counts(self, claim: &Arc<Claim>) -> Work {
+        let claim = Arc::clone(claim);
+        let kept = move |outcome: Outcome| match claim.is_over() {
+            true => Err(Reason::Unauthenticated.into()),
+            false => outcome,
+        };
+        match self {
+            Work::Read(work) => Work::Read(work.map(kept).boxed()),
+            Work::Wait(work) => Work::Wait(work.map(kept).boxed()),
+            Work::Now(_) | Work::Write(_) => self,
+        }
+    }
 }
 
 /// A refusal by the timelines, which say `entry`: it names the field as the call does.
@@ -190,16 +214,19 @@ impl From<Started> for Work {
     }
 }
 
-/// Starts a request.
+/// Starts a request, with its line in the audit log behind it.
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
-    let noted = Noted::of(shared, caller, &request);
-    let work = match caller.check(request.method()) {
+    match Noted::of(shared, caller, &request) {
+        Some(noted) => noted.behind(call_noted(shared, caller, request)),
+        None => call_noted(shared, caller, request),
+    }
+}
+
+/// Starts a request whose line in the audit log is somebody else's to write.
+pub(super) fn call_noted(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
+    match caller.check(request.method()) {
         Ok(()) => start_in_order(shared, caller, request),
         Err(failure) => Work::Now(Err(failure)),
-    };
-    match noted {
-        Some(noted) => noted.behind(work),
-        None => work,
     }
 }
 

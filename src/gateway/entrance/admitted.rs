@@ -2,8 +2,8 @@
 //!
 //! Owns: the credential and the claim of a request, and what its commands cost of its caller's limits. Promises: a
 //! command begins only while the credential counts; what reads or waits ends with the credential, and none of its
-//! result is sent; a change that has begun is done to its end and answered. Must not: know a protocol: each says a
-//! refusal in its own words.
+//! result is sent; a change that has begun is done to its end and answered, also with others in one body. Must not:
+//! know a protocol: each says a refusal in its own words.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::time::timeout;
 
 use super::super::Shared;
@@ -152,7 +153,8 @@ impl Admitted {
         self.check()?;
         match does {
             Does::Changes => Ok(work.await),
-            Does::Reads | Does::Both => self.while_it_counts(work).await,
+            Does::Reads => self.while_it_counts(work).await,
+            Does::Both => Ok(self.to_its_end(work).await),
         }
     }
 
@@ -169,6 +171,17 @@ impl Admitted {
         });
         let done = done.await?;
         self.check().map(|()| done)
+    }
+
+    /// The work, to its end. If the credential counts no more before that, the claim has ended: what the work decides
+    /// or reads from then on is refused, each call by itself.
+    async fn to_its_end<T>(&self, work: impl Future<Output = T>) -> T {
+        let over = pin!(self.over());
+        let work = pin!(work);
+        match select(over, work).await {
+            Either::Left((_, work)) => work.await,
+            Either::Right((done, _)) => done,
+        }
     }
 
     /// Waits until the credential does not count any more.

@@ -286,7 +286,7 @@ fn shown<'s>(headers: &'s HeaderMap, certificates: &'s [String]) -> Shown<'s> {
     let mut users = headers.get_all(USER).iter();
     let user = match (users.next(), users.next()) {
         (None, _) => None,
-        (Some(user), None) => Some(user.to_str().unwrap_or(NOBODY)),
+        (Some(user), None) => Some(user_of(user).unwrap_or(NOBODY)),
         (Some(_), Some(_)) => Some(NOBODY),
     };
     Shown {
@@ -294,6 +294,11 @@ fn shown<'s>(headers: &'s HeaderMap, certificates: &'s [String]) -> Shown<'s> {
         user,
         certificates,
     }
+}
+
+/// The user that a header names. Names need not be ASCII.
+pub(in super::super) fn user_of(header: &HeaderValue) -> Option<&str> {
+    std::str::from_utf8(header.as_bytes()).ok()
 }
 
 /// A user that no credential may act for.

@@ -5,6 +5,7 @@
 //! an ID has no room are stored before its stream begins. Must not: write a byte of the stream; the session does, and
 //! the head too.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ async fn begin(
     let (admitted, entered, user) = admit(&asked, headers, ends, shared).await?;
     let bytes = query.len();
     asked = bounded(&admitted, asked, bytes).map_err(refuse)?;
-    store(&admitted, &mut asked, ends, shared)
+    store(&admitted, &mut asked, entered.address, shared)
         .await
         .map_err(refuse)?;
     let guard = arrive(headers, ends, shared);
@@ -202,7 +203,7 @@ fn bounded(admitted: &Admitted, asked: Asked, bytes: usize) -> Result<Asked, Fai
 async fn store(
     admitted: &Admitted,
     asked: &mut Asked,
-    ends: &Ends,
+    address: IpAddr,
     shared: &Arc<Shared>,
 ) -> Result<(), Failure> {
     let Some(set) = asked.stored.take() else {
@@ -210,7 +211,7 @@ async fn store(
     };
     let mut caller = Caller::default();
     caller.asker = admitted.asker().clone();
-    caller.address = shared.door.as_ref().map(|_| ends.peer);
+    caller.address = shared.door.as_ref().map(|_| address);
     let storing = async {
         match dispatch::call(
             shared,

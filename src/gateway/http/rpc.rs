@@ -114,7 +114,7 @@ pub(in super::super) async fn admit(
     visitor.seat.is_of(None);
     let mut asker = Asker::default();
     if let Some(user) = headers.get(USER) {
-        let user = user.to_str().ok().filter(|user| check_user(user).is_ok());
+        let user = door::user_of(user).filter(|user| check_user(user).is_ok());
         let user = user.ok_or_else(|| {
             say(
                 StatusCode::BAD_REQUEST,

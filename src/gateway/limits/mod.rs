@@ -25,7 +25,7 @@ use tideline_base::metrics::{
 };
 use tideline_model::access::{Asker, Identity};
 use tideline_wire::centrifuge::ANONYMOUS;
-use tideline_wire::{Failure, Incoming, Reason};
+use tideline_wire::{Call, Failure, Incoming, Reason};
 
 /// Limits, as `[limits]` says them; 0 = none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -222,9 +222,18 @@ impl Limits {
 
     /// Refuses those calls that go too far for their user or their key; they came in so many bytes.
     pub(super) fn bound(&self, payer: Payer<'_>, incoming: &mut Incoming, bytes: usize) {
-        let rules = self.rules.load();
-        for (rates, of) in payer.counted_by(&rules) {
-            rates.bound(self.key(of), incoming, bytes);
+        let bytes = bytes / incoming.calls().len().max(1);
+        for call in incoming.calls_mut() {
+            self.bound_one(payer, call, bytes);
+        }
+    }
+
+    /// Refuses a call of so many bytes if it goes too far for its user or its key.
+    pub(super) fn bound_one(&self, payer: Payer<'_>, call: &mut Call, bytes: usize) {
+        if call.request.is_ok()
+            && let Err(reached) = self.take(payer, bytes)
+        {
+            call.request = Err(reached.into());
         }
     }
 
@@ -290,17 +299,6 @@ impl Rules {
 impl Rates {
     fn are_none(&self) -> bool {
         self.requests.is_none() && self.bytes.is_none()
-    }
-
-    fn bound(&self, key: u64, incoming: &mut Incoming, bytes: usize) {
-        let bytes = bytes / incoming.calls().len().max(1);
-        for call in incoming.calls_mut() {
-            if call.request.is_ok()
-                && let Err(reached) = self.take(key, bytes)
-            {
-                call.request = Err(reached.into());
-            }
-        }
     }
 
     /// A call of so many bytes.

@@ -9,9 +9,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::super::Shared;
+use super::super::dispatch::audit::Noted;
 use super::super::dispatch::{Outcome, Work};
 use super::super::spans::Span;
 use super::subscriptions::parts::Opened;
@@ -64,6 +66,17 @@ impl Pending {
             Pending::Work(Work::Read(_)) => Weight::Page,
             Pending::Work(Work::Wait(_)) => Weight::Wait,
             Pending::Opening(weight, _) => *weight,
+        }
+    }
+
+    /// The same, with its line in the audit log behind it.
+    pub(super) fn noted(self, noted: Noted) -> Pending {
+        match self {
+            Pending::Work(work) => noted.behind(work).into(),
+            Pending::Opening(weight, work) => {
+                let work = work.inspect(move |(outcome, _)| noted.answered(outcome));
+                Pending::Opening(weight, work.boxed())
+            }
         }
     }
 }

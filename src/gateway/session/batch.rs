@@ -33,8 +33,8 @@ pub(super) async fn all(
     (together.finish(), all_opened)
 }
 
-/// Answers what came in one HTTP body, and says whether that was one call of which nothing was done. A call without a
-/// trace of its own is in the caller's.
+/// Answers what came in one HTTP body, and says whether that was one call of which nothing was done. What a call has
+/// read is kept back if the credential counts no more by then. A call without a trace of its own is in the caller's.
 pub(in super::super) async fn run(
     shared: &Arc<Shared>,
     caller: &mut Caller,
@@ -47,7 +47,12 @@ pub(in super::super) async fn run(
         let span = shared.spans.begin(&mut caller.trace);
         let voice = (dialect, caller.integers);
         answer::begin(Arc::clone(shared), (call, span), voice, |request| {
-            dispatch::call(shared, caller, request).into()
+            let reads = !request.method().has_effect();
+            let work = dispatch::call(shared, caller, request);
+            match caller.asker.claim().filter(|_| reads) {
+                Some(claim) => work.while_it_counts(claim).into(),
+                None => work.into(),
+            }
         })
     };
     let (calls, together) = match incoming {

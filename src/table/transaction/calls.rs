@@ -124,7 +124,7 @@ impl Tables {
                 if row.is_costly() {
                     row.look(txn, now, asking)?;
                 }
-                written.push(row.apply(&catalog, txn)?);
+                written.push(row.apply(&catalog, txn, &mut 0)?);
             }
             *brought = Brought {
                 data_bytes: size,

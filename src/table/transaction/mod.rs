@@ -59,9 +59,21 @@ impl Tables {
         started.keep().ok_or(Error::Internal)
     }
 
-    /// Makes all of a transaction's writes take effect, and ends it. A transaction that was refused as `Busy` is open
-    /// as before; after any other error it has ended.
+    /// Makes all of a transaction's writes take effect, and ends it. A transaction that was refused as `Busy`, because
+    /// the server ends or because another call of it runs is open as before; after any other error it has ended.
     pub async fn commit_transaction(&self, id: TransactionId) -> Result<(), Error> {
+        let done = self.commit(id).await;
+        match &done {
+            Ok(()) | Err(Error::Busy | Error::ShuttingDown | Error::RowConflict) => {}
+            // What was refused before the writer had it has not ended by itself.
+            Err(_) => {
+                self.transactions().end(id, End::Aborted);
+            }
+        }
+        done
+    }
+
+    async fn commit(&self, id: TransactionId) -> Result<(), Error> {
         let mut taken = self.transactions().take(id)?;
         let table = Arc::clone(&taken.transaction().table);
         if !self.is_unchanged(&table).await? {

@@ -116,18 +116,20 @@ impl Transactions {
         })
     }
 
-    /// Does a write that is part of no transaction, unless one has its partition key. On the writer's thread.
+    /// Does a write that is part of no transaction, unless one has its partition key. On the writer's thread; for
+    /// `looked` see [`Checked::apply`].
     pub(in super::super) fn write(
         &self,
         row: Checked,
         catalog: &Catalog,
         txn: &mut Txn<'_>,
+        looked: &mut usize,
     ) -> Result<Written, Error> {
         if self.count.load(Ordering::Acquire) > 0 && self.is_locked(&row.table, &row.key[0]) {
             self.metrics.transactions.conflicts.increment(1);
             return Err(Error::RowConflict);
         }
-        row.apply(catalog, txn)
+        row.apply(catalog, txn, looked)
     }
 
     fn is_locked(&self, table: &Table, partition_key: &KeyValue) -> bool {

@@ -28,11 +28,12 @@ use super::update::{Outcome, update};
 use super::{Checked, Written};
 
 impl Checked {
-    /// Runs on the writer's thread.
+    /// Runs on the writer's thread. `looked` grows by the bytes of rows that it reads, also if it is refused.
     pub(in super::super) fn apply(
         mut self,
         catalog: &Catalog,
         txn: &mut Txn<'_>,
+        looked: &mut usize,
     ) -> Result<Written, Error> {
         self.table = catalog.newest(self.table);
         if let Some(size) = txn.too_large() {
@@ -55,6 +56,7 @@ impl Checked {
             false => Found::default(),
             true => self.read(txn, &key)?,
         };
+        *looked += below.value.as_ref().map_or(0, Bytes::len);
         let judged = match &below.value {
             Some(value) => self.table.judge(value, now).map_err(|_| bad(&key))?,
             None => None,
@@ -84,7 +86,7 @@ impl Checked {
             }
             RowChange::Update(changes) => {
                 let judged = judged.as_ref();
-                let outcome = update(table, &changes, judged, now)?;
+                let outcome = update(table, &changes, judged, now, is_wide(&below))?;
                 let cells = outcome.incremented.clone();
                 let after = store_update(txn, table, key, (&below, &noted), outcome)?;
                 (cells, after)
@@ -116,7 +118,9 @@ impl Checked {
     /// What this write depends on.
     fn read(&self, txn: &Txn<'_>, key: &Key) -> Result<Found, Error> {
         let mut found = txn.columns(key, self.wanted().as_deref())?;
-        if found.left_bytes > 0 && is_deep(&found, txn) {
+        // What was left out of changes counts once for each of them: whether the row is full only all of it tells.
+        let is_full = found.deltas > 0 && found.bytes() + self.size as u64 > ROW_BYTES_MAX as u64;
+        if found.left_bytes > 0 && (is_full || is_deep(&found, txn)) {
             found = txn.columns(key, None)?;
         }
         Ok(found)
@@ -255,6 +259,11 @@ const DEEP_ROW_BYTES_MAX: u64 = 1 << 20;
 /// bounded. The next update of the row does it.
 const DEEP_ROWS_BYTES_MAX: usize = 8 << 20;
 
+/// Whether a row's changes are entries of their own.
+fn is_wide(found: &Found) -> bool {
+    found.left_bytes > 0 || found.bytes() > WHOLE_ROW_BYTES_MAX
+}
+
 /// Whether so many changes lie above a row that is not too large.
 fn is_deep(found: &Found, txn: &Txn<'_>) -> bool {
     found.deltas >= CHANGES_MAX
@@ -276,7 +285,7 @@ fn store_update(
     }
     let now = txn.now_ms().cast_signed();
     let is_whole = below.left_bytes == 0;
-    let size = below.bytes() + outcome.delta.len() as u64;
+    let size = (below.bytes() + outcome.delta.len() as u64).saturating_sub(outcome.freed as u64);
     if outcome.adds && size > ROW_BYTES_MAX as u64 {
         return Err(Error::RowTooLarge);
     }

@@ -1,11 +1,12 @@
 //! UpdateRow: changes in the order of the request, as one delta.
 //!
 //! Owns: automatic versions and increments. Promises: an automatic version is above every version that the column has,
-//! stored or in the same request, and never below now; what was hidden before a delete is not revealed by it. Must not:
-//! store the delta.
+//! stored or in the same request, and never below now; what was hidden before a delete is not revealed by it; a wide
+//! row that is updated again and again does not grow by versions that have ended. Must not: store the delta.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use tideline_model::limits::COLUMNS_MAX;
 use tideline_model::{Cell, CellChange, Error, FoundCell, PutCell, Value, ValueRef, column};
 
 use super::super::format::delta::DeltaWriter;
@@ -22,29 +23,43 @@ pub(in super::super) struct Outcome {
     pub(in super::super) takes_effect: bool,
     /// Whether it deletes anything.
     pub(in super::super) deletes: bool,
+    /// Bytes of the values that go.
+    pub(in super::super) freed: usize,
     /// Columns that were incremented, as they become.
     pub(in super::super) incremented: Vec<FoundCell>,
 }
 
-/// Works out an update of the row `judged` (`None` = there is none).
+/// Works out an update of the row `judged` (`None` = there is none). Of a wide row what has ended is deleted with it:
+/// narrow ones are written whole, without it.
 pub(in super::super) fn update(
     table: &Table,
     changes: &[CellChange],
     judged: Option<&Judged<'_>>,
     now: i64,
+    is_wide: bool,
 ) -> Result<Outcome, Error> {
     let mut update = Update {
         table,
         judged,
         now,
+        is_wide,
         delta: DeltaWriter::default(),
         newest: HashMap::new(),
+        freed: 0,
     };
+    let named: HashSet<&str> = changes.iter().map(CellChange::name).collect();
+    let single = |change: &&CellChange| matches!(change, CellChange::DeleteOne { .. });
+    let revealing: HashSet<&str> = changes
+        .iter()
+        .filter(single)
+        .map(CellChange::name)
+        .collect();
     let (mut puts, mut deletes) = (false, false);
     let mut incremented = Vec::new();
-    for change in changes {
-        if let CellChange::DeleteOne { name, .. } = change {
-            update.delete_hidden(name);
+    for name in &named {
+        match revealing.contains(name) {
+            true => update.delete_hidden(name),
+            false => update.delete_ended(name),
         }
     }
     for change in changes {
@@ -60,13 +75,15 @@ pub(in super::super) fn update(
         }
     }
     if table.options.update_full_row && puts {
-        update.put_the_others(changes);
+        update.put_the_others(&named);
     }
+    update.delete_surplus(&revealing);
     Ok(Outcome {
         delta: update.delta.finish(),
         adds: puts,
         takes_effect: puts || judged.is_some(),
         deletes,
+        freed: update.freed,
         incremented,
     })
 }
@@ -75,9 +92,11 @@ struct Update<'a> {
     table: &'a Table,
     judged: Option<&'a Judged<'a>>,
     now: i64,
+    is_wide: bool,
     delta: DeltaWriter<'a>,
     /// The newest version that this request wrote, by column.
     newest: HashMap<&'a str, i64>,
+    freed: usize,
 }
 
 impl<'a> Update<'a> {
@@ -136,19 +155,54 @@ impl<'a> Update<'a> {
     /// Versions that don't show must not come back because a newer one goes.
     fn delete_hidden(&mut self, name: &str) {
         for cell in self.hidden(name) {
-            self.delta.delete_one(cell.name, cell.version);
+            self.delete(cell);
         }
     }
 
+    /// Versions of a wide row's column that don't show go: as many as one request may have written.
+    fn delete_ended(&mut self, name: &str) {
+        if !self.is_wide {
+            return;
+        }
+        for cell in self.hidden(name).iter().take(COLUMNS_MAX) {
+            self.delete(cell);
+        }
+    }
+
+    /// The version of a wide row's column that ends because this request has written a newer one. A request that
+    /// deletes one version of the column leaves it: it may show again.
+    fn delete_surplus(&mut self, revealing: &HashSet<&str>) {
+        let last = usize::try_from(self.table.options.max_versions - 1);
+        let Some(last) = last.ok().filter(|_| self.is_wide) else {
+            return;
+        };
+        for (name, newest) in std::mem::take(&mut self.newest) {
+            let living = self.living(name);
+            if let Some(oldest) = living.get(last)
+                && oldest.version < newest
+                && living.iter().all(|cell| cell.version != newest)
+                && !revealing.contains(name)
+            {
+                self.delete(oldest);
+            }
+        }
+    }
+
+    fn delete(&mut self, cell: &Cell<'a>) {
+        self.freed += cell.value.size();
+        self.delta.delete_one(cell.name, cell.version);
+    }
+
     /// Gives the columns that the request does not name a new version, so that the row expires as a whole.
-    fn put_the_others(&mut self, changes: &[CellChange]) {
+    fn put_the_others(&mut self, named: &HashSet<&str>) {
         let Some(judged) = self.judged else {
             return;
         };
         let mut last = None;
         for cell in &judged.living {
             let is_newest = last.replace(cell.name) != Some(cell.name);
-            if is_newest && !changes.iter().any(|change| change.name() == cell.name) {
+            if is_newest && !named.contains(cell.name) {
+                self.delete_ended(cell.name);
                 let version = self.automatic(cell.name);
                 self.write(cell.name, version, cell.value);
             }

@@ -18,7 +18,9 @@ use super::changes::RowColumn;
 use super::row_filter::Filter;
 use super::table::{column_name, table};
 use tideline_model::Value;
-use tideline_model::limits::{COLUMNS_MAX, KEY_COLUMNS_MAX, WRITE_BYTES_MAX};
+use tideline_model::limits::{
+    COLUMNS_MAX, INDEX_KEY_COLUMNS_MAX, KEY_COLUMNS_MAX, WRITE_BYTES_MAX,
+};
 
 /// Names and values of a row's columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,7 +111,7 @@ pub struct Get {
 impl Check for Get {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
         table(&self.table)?;
-        self.key.check("key", KEY_COLUMNS_MAX)?;
+        self.key.check("key", INDEX_KEY_COLUMNS_MAX)?;
         columns(&self.columns)?;
         versions(self.versions)
     }
@@ -181,7 +183,7 @@ impl Check for Range {
         ];
         for (field, key) in keys {
             if let Some(key) = key {
-                key.check(field, KEY_COLUMNS_MAX)?;
+                key.check(field, INDEX_KEY_COLUMNS_MAX)?;
             }
         }
         check::page_limit(&mut self.limit, limits)?;

@@ -159,3 +159,63 @@ test("each question is answered once, behind what was written, until it is stopp
   assert.deepEqual(failures, ["no more"]);
   await client.close();
 });
+
+test("a stop before the message is answered ends its stream, and the answer is not taken up by itself", async () => {
+  for (const stops_first of [true, false]) {
+    const { script, client, transport, come } = await begun([]);
+    const chat = { id: "room", status: "ready", messages: [], resumed: 0, resumeStream: () => chat.resumed++ };
+    const off = transport.follow(chat);
+    const abort = new AbortController();
+    const sending = transport.sendMessages({ trigger: "submit-message", chatId: "room", messages: [ui("m-1", "q")], abortSignal: abort.signal });
+    if (stops_first) abort.abort();
+    const { reader } = await sent(script, sending, 1);
+    if (!stops_first) abort.abort();
+    assert.deepEqual(await read(reader), []);
+    come(user(1, "q"), answer(2, "m-1", "", { open: true, parts: 0 }));
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.deepEqual([chat.messages.map(({ id }) => id), chat.resumed], [["m-1"], 0]);
+    come(user(3, "another"), answer(4, "m-3", "", { open: true, parts: 0 }));
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.equal(chat.resumed, 1);
+    off();
+    await client.close();
+  }
+});
+
+test("who waits for an answer that can't come is told so", async () => {
+  const about = { timeline: "chat/room", epoch: "E1" };
+  const ends = {
+    forbidden: ({ script }) => script.push("subscription.ended", { ...about, reason: "forbidden", resubscribe: false }),
+    epoch_changed: ({ script }) => script.push("subscription.ended", { ...about, reason: "epoch_changed", resubscribe: true }),
+    stopped: ({ script }) => script.cut(4501),
+    closed: ({ transport }) => transport.close(),
+  };
+  for (const [reason, end] of Object.entries(ends)) {
+    const chat = await begun([]);
+    const sending = chat.transport.sendMessages({ trigger: "submit-message", chatId: "room", messages: [ui("u-1", "q")] });
+    const { reader } = await sent(chat.script, sending, 1);
+    const reading = assert.rejects(reader.read(), { reason });
+    end(chat);
+    await reading;
+    await chat.client.close();
+  }
+});
+
+test("after a change of the history what comes is answered and taken up anew", async () => {
+  const { script, client, transport, come } = await begun([user(1, "q"), answer(2, "m-1", "", { open: true, parts: 0 })]);
+  const chat = { id: "room", status: "ready", messages: [], resumed: 0, resumeStream: () => chat.resumed++ };
+  transport.follow(chat);
+  await new Promise((resolve) => setTimeout(resolve));
+  const answering = answerChat(client, "room", async function* () {});
+  const closed = { outcome: "done", parts: 1, message_id: "m-1.re" };
+  script.answer(await script.next("subscribe"), reply([user(1, "old"), answer(2, "m-1", "a", closed)]));
+  await answering;
+  for (const timeline of ["chat/room", "room"]) {
+    script.push("subscription.ended", { timeline, epoch: "E1", reason: "epoch_changed", resubscribe: true });
+    const first = [user(1, "new"), answer(2, "m-1", "", { open: true, parts: 0 })];
+    script.answer(await script.next("subscribe"), reply(timeline === "room" ? first.slice(0, 1) : first, { timeline, epoch: "E2" }));
+  }
+  const { params } = await script.next("message.append");
+  assert.deepEqual([params.message_id, chat.resumed], ["m-1.re", 2]);
+  await client.close();
+});

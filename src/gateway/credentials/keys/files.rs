@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::Uri;
 
 use super::super::verify_token::{TokenKeys, TokenRules};
@@ -38,6 +39,8 @@ pub struct TokenSources {
 pub(in super::super) struct Loaded {
     pub(in super::super) rules: Arc<TokenRules>,
     pub(in super::super) fixed: TokenKeys,
+    /// The JWKS among the files.
+    pub(in super::super) set: Option<Bytes>,
 }
 
 impl TokenSources {
@@ -65,9 +68,10 @@ impl TokenSources {
                 return Err(format!("two keys have the ID {id:?}"));
             }
         }
+        let mut set = None;
         if let Some(path) = &self.jwks_file {
             let of_file = |why: String| format!("{}: {why}", path.display());
-            let bytes = fs::read(path).map_err(|error| of_file(error.to_string()))?;
+            let bytes = Bytes::from(fs::read(path).map_err(|error| of_file(error.to_string()))?);
             let (of_set, passed_over) = jwks::parse(&bytes, Origin::File, &ids).map_err(of_file)?;
             for why in passed_over {
                 tracing::warn!(path = %path.display(), why, "a key does not count");
@@ -76,11 +80,13 @@ impl TokenSources {
                 secret::check_closed(path).map_err(of_file)?;
             }
             keys.extend(of_set);
+            set = Some(bytes);
         }
         let rules = Arc::new(self.rules.clone());
         Ok(Loaded {
             fixed: TokenKeys::new(&rules, keys),
             rules,
+            set,
         })
     }
 }

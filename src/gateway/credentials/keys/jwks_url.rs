@@ -1,8 +1,8 @@
 //! A set of keys that a server publishes.
 //!
 //! Owns: when it is fetched, and the set that counts. Promises: one fetch at a time, for all callers that wait; for
-//! keys that are not in the set at most one in 10 s, whatever is shown; a fetch that fails leaves the set as it was; no
-//! more than 256 KiB and 5 s, and no redirect. Must not: verify.
+//! keys that are not in the set at most one in 10 s, whatever is shown; a fetch that fails leaves the set as it was,
+//! also one from elsewhere that counted before; no more than 256 KiB and 5 s, and no redirect. Must not: verify.
 
 use std::collections::HashSet;
 use std::error::Error as _;
@@ -40,8 +40,16 @@ pub(in super::super) struct JwksUrl {
 }
 
 struct Set {
-    bytes: Bytes,
+    published: Published,
     keys: TokenKeys,
+}
+
+/// A set as it was published.
+#[derive(Clone, PartialEq)]
+pub(in super::super) struct Published {
+    pub(in super::super) bytes: Bytes,
+    /// The server that has given it; `None` = it was a file.
+    pub(in super::super) from: Option<Uri>,
 }
 
 /// How long a fetch may take.
@@ -50,12 +58,13 @@ const FETCH_TIME_MAX: Duration = Duration::from_secs(5);
 const UNKNOWN_REST: Duration = Duration::from_secs(10);
 
 impl JwksUrl {
-    /// `before`: what the same server was known for under other rules. `Err` = the system's certificates can't be read.
+    /// `before`: what counts until a set has come, whoever published it. `Err` = the system's certificates can't be
+    /// read.
     pub(in super::super) fn new(
         url: Uri,
         rules: &Arc<TokenRules>,
         fixed: &TokenKeys,
-        before: Option<&JwksUrl>,
+        before: Option<Published>,
         metrics: &Arc<Metrics>,
     ) -> std::io::Result<JwksUrl> {
         let made = JwksUrl {
@@ -68,14 +77,26 @@ impl JwksUrl {
             metrics: Arc::clone(metrics),
             url,
         };
-        if let Some(set) = before
-            .filter(|before| before.url == made.url)
-            .and_then(|before| before.set.load_full())
-        {
+        if let Some(before) = before {
             // It was taken before.
-            let _ = made.take(set.bytes.clone());
+            let _ = made.take(before);
         }
         Ok(made)
+    }
+
+    /// What counts now.
+    pub(in super::super) fn published(&self) -> Option<Published> {
+        self.set.load().as_ref().map(|set| set.published.clone())
+    }
+
+    /// Whether a set of this server counts, and not one of before.
+    pub(in super::super) fn has_come(&self) -> bool {
+        let set = self.set.load();
+        set.as_ref().is_some_and(|set| self.gave(&set.published))
+    }
+
+    fn gave(&self, published: &Published) -> bool {
+        published.from.as_ref() == Some(&self.url)
     }
 
     /// What `look` finds in the keys, if a set was ever fetched.
@@ -112,7 +133,8 @@ impl JwksUrl {
     async fn fetch(&self) -> bool {
         let fetched = timeout(FETCH_TIME_MAX, self.get()).await;
         let fetched = fetched.unwrap_or_else(|_| Err("no answer within 5 s".to_owned()));
-        let taken = fetched.and_then(|bytes| self.take(bytes));
+        let from = Some(self.url.clone());
+        let taken = fetched.and_then(|bytes| self.take(Published { bytes, from }));
         let result = if taken.is_ok() { "ok" } else { "failed" };
         self.metrics.access.jwks_fetches.of(&[result]).increment(1);
         if let Err(why) = &taken {
@@ -137,23 +159,27 @@ impl JwksUrl {
         Ok(body.to_bytes())
     }
 
-    fn take(&self, bytes: Bytes) -> Result<(), String> {
+    fn take(&self, published: Published) -> Result<(), String> {
         let taken: HashSet<&str> = self.taken.iter().map(String::as_str).collect();
-        let (keys, passed_over) = jwks::parse(&bytes, Origin::Url, &taken)?;
+        let (keys, passed_over) = jwks::parse(&published.bytes, Origin::Url, &taken)?;
         if self
             .set
             .load()
             .as_ref()
-            .is_none_or(|set| set.bytes != bytes)
+            .is_none_or(|set| set.published != published)
         {
             for why in passed_over {
                 tracing::warn!(url = %self.url, why, "a key does not count");
             }
-            tracing::info!(url = %self.url, keys = keys.len(), "a new set of keys counts");
+            let what = match self.gave(&published) {
+                true => "a new set of keys counts",
+                false => "the keys of before count until a set has come",
+            };
+            tracing::info!(url = %self.url, keys = keys.len(), "{what}");
         }
         self.metrics.access.jwks_keys.count(keys.len() as u64);
         let keys = TokenKeys::new(&self.rules, keys);
-        self.set.store(Some(Arc::new(Set { bytes, keys })));
+        self.set.store(Some(Arc::new(Set { published, keys })));
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 //! the reply says that it is not; the reply has a first page at most, and the rest comes as pushes; nothing is pushed
 //! before the reply or after the end. Must not: follow a timeline; the native subscription does.
 
+use std::iter;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -229,21 +230,21 @@ impl Session {
         }
     }
 
-    /// The native subscription has ended, and said so. SDKs subscribe again by themselves, but not to what the server
-    /// has subscribed them to: there they have to connect again.
+    /// The native subscription has ended. SDKs subscribe again by themselves, but not to what the server has subscribed
+    /// them to: there they have to connect again, and are not told of the end, as they would forget where they are.
     pub(super) fn channel_ended(&mut self, channel: &str, why: Ended) {
         let own = self.own();
-        let Some(one) = own.channels.get(channel) else {
-            return;
-        };
-        if one.is_server_side
+        if let Some(one) = own.channels.get(channel)
+            && one.is_server_side
             && why.resubscribe()
             && let Some(registered) = &own.registered
         {
             let order = Order::Disconnect(Disconnect::INSUFFICIENT_STATE);
             registered.client.order(order);
+            self.leave(channel);
+            return;
         }
-        self.leave(channel);
+        self.leave_saying(channel, why.into());
     }
 
     /// Makes a subscription that the server wishes, if the client has none.
@@ -253,6 +254,10 @@ impl Session {
         if is_there || own.channels.len() >= CHANNELS_MAX || own.stage != Stage::Connected {
             return;
         }
+        let weight = match wish.position {
+            Some(_) => Weight::Page,
+            None => Weight::Light,
+        };
         let Some(placed) = self.place_wish(wish) else {
             return;
         };
@@ -261,8 +266,7 @@ impl Session {
         let work = async move {
             let (result, mut opened) = open(&shared, &mailbox, placed).await;
             let pushed = result.map(|result| {
-                Reply::of(Push {
-                    channel: opened.name.as_ref().to_owned(),
+                let subscribe = Push {
                     subscribe: Some(Subscribe {
                         recoverable: result.recoverable,
                         epoch: result.epoch,
@@ -271,12 +275,23 @@ impl Session {
                         data: result.data,
                     }),
                     ..Push::default()
-                })
+                };
+                // This push has no room for what was recovered, so that comes behind it.
+                let recovered = result.publications.into_iter().map(|publication| Push {
+                    publication: Some(publication),
+                    ..Push::default()
+                });
+                let channel = &*opened.name;
+                let pushes = iter::once(subscribe).chain(recovered).map(|push| {
+                    let channel = channel.to_owned();
+                    Reply::of(Push { channel, ..push })
+                });
+                encoding.frame(&pushes.collect::<Vec<_>>())
             });
-            opened.push = pushed.as_ref().ok().map(|push| encoding.frame([push]));
-            (pushed, vec![opened])
+            opened.push = pushed.as_ref().ok().cloned();
+            (pushed.map(|_| Reply::default()), vec![opened])
         };
-        self.begin_command(0, Method::Subscribe, (0, Weight::Light), work);
+        self.begin_command(0, Method::Subscribe, (0, weight), work);
     }
 }
 

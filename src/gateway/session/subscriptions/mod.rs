@@ -53,7 +53,7 @@ pub(super) struct Subscriptions {
     pub(super) doubted: VecDeque<Opening>,
     /// The asker of the newest subscription, so that all of the same caller share it.
     pub(super) asker: Arc<Asker>,
-    /// What has ended; `None` = nobody asks.
+    /// What has ended, which the session says; `None` = it is said here.
     pub(super) gone: Option<Vec<(Arc<str>, push::Ended)>>,
     /// What makes events of pushes; `None` = they go out as messages of a WebSocket.
     pub(super) events: Option<Box<EventStream>>,
@@ -348,10 +348,11 @@ impl Subscriptions {
         };
         let name = Arc::clone(&slot.name);
         let epoch = slot.epoch().unwrap_or_default().to_owned();
-        self.say_ended((&name, &epoch), why, outbox, form);
         self.remove(at.slot);
         if let Some(gone) = &mut self.gone {
             gone.push((name, why));
+        } else {
+            self.say_ended((&name, &epoch), why, outbox, form);
         }
     }
 

@@ -18,6 +18,7 @@ use hyper::header::{
 use super::Subscriptions;
 use super::parts::Part;
 use crate::Shared;
+use crate::dispatch::audit::Noted;
 use crate::entrance::door;
 use crate::http::respond::head;
 use crate::outbox::Outbox;
@@ -55,6 +56,8 @@ pub(in super::super) struct EventStream {
     pub(in super::super) is_over: bool,
     /// Bytes that the client has sent behind its request.
     pub(in super::super) wasted: usize,
+    /// The line of its request in the audit log, until that is answered.
+    noted: Option<Noted>,
     _counted: Held,
 }
 
@@ -66,7 +69,11 @@ const RETRY_MIN_MS: u64 = 500;
 const RETRY_SPREAD_MS: u64 = 3_000;
 
 impl EventStream {
-    pub(in super::super) fn new(streaming: Streaming, shared: Arc<Shared>) -> EventStream {
+    pub(in super::super) fn new(
+        streaming: Streaming,
+        shared: Arc<Shared>,
+        noted: Option<Noted>,
+    ) -> EventStream {
         let starts = streaming.asked.subscribe.timelines.into_iter().flatten();
         let starts = starts.chain(streaming.asked.places);
         EventStream {
@@ -76,6 +83,7 @@ impl EventStream {
             is_of_all: streaming.asked.subscribe.conversations.is_some(),
             is_over: false,
             wasted: 0,
+            noted,
             _counted: streaming.counted,
         }
     }
@@ -129,9 +137,12 @@ impl EventStream {
         Some(headers)
     }
 
-    fn count(&self, result: Result<(), &Failure>) {
+    fn count(&mut self, result: Result<(), &Failure>) {
         let counters = &self.shared.counters;
         counters.count(Some(Method::Subscribe), result, Duration::ZERO);
+        if let Some(noted) = self.noted.take() {
+            noted.said(result.err(), result.is_ok());
+        }
     }
 
     /// Whether the head is in the outbox.

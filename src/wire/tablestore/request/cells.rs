@@ -1,15 +1,15 @@
 //! Keys and values of requests, from the cells that hold them.
 //!
 //! Owns: which variants are key values and attribute values, and what else a cell of a key may hold. Promises: a key
-//! that leaves this module has at most four columns with legal names and values that suit its use. Must not: know where
-//! a schema is kept.
+//! that leaves this module has no more columns than a table can have, or an index where it is to be read, with legal
+//! names and values that suit its use. Must not: know where a schema is kept.
 
 use bytes::Bytes;
 
 use super::super::failure::Failure;
 use super::super::plainbuffer::{Cell, Row, Variant, decode_row};
 use super::super::refusal::invalid_key_type;
-use tideline_model::limits::KEY_COLUMNS_MAX;
+use tideline_model::limits::{INDEX_KEY_COLUMNS_MAX, KEY_COLUMNS_MAX};
 use tideline_model::{Error, KeyUse, KeyValue, PrimaryKey, Value, check_column_name};
 
 /// The value of an attribute, in a cell or in a filter.
@@ -63,7 +63,11 @@ pub(in super::super) fn take_key(
     row: Row,
     used: KeyUse,
 ) -> Result<(PrimaryKey, Vec<Cell>), Failure> {
-    if row.primary_key.len() > KEY_COLUMNS_MAX {
+    let columns_max = match used {
+        KeyUse::Write => KEY_COLUMNS_MAX,
+        KeyUse::Read | KeyUse::Bound => INDEX_KEY_COLUMNS_MAX,
+    };
+    if row.primary_key.len() > columns_max {
         return Err(Error::KeyColumnCount.into());
     }
     let columns = row.primary_key.into_iter();

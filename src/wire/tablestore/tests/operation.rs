@@ -436,6 +436,26 @@ fn keys_have_to_be_keys() {
     assert_eq!(get(&marked), "Delete marker cannot be given.");
 }
 
+/// An index has columns of its own before those of its table.
+#[test]
+fn a_key_that_is_read_has_eight_columns_at_most() {
+    let of_index = |count: usize| {
+        let cells = (0..count).map(|at| Cell::key(format!("k{at}"), Variant::Integer(1)));
+        encode_row(&Row::key(cells.collect()))
+    };
+    let get = |count| proto::GetRowRequest {
+        table_name: Some("t".to_owned()),
+        primary_key: Some(of_index(count)),
+        max_versions: Some(1),
+        ..Default::default()
+    };
+    Request::decode(Operation::GetRow, get(8).encode_to_vec().into()).unwrap();
+    assert_eq!(
+        refused(Operation::GetRow, &get(9)),
+        "The number of primary key columns must be in range: [1, 4]."
+    );
+}
+
 #[test]
 fn a_row_without_number_takes_no_conditions() {
     let mut row = row_key(vec![Cell::key("c", Variant::Integer(1))]);
@@ -476,6 +496,13 @@ fn a_row_without_number_takes_no_conditions() {
     delete.delete_marker = true;
     let text = "Invalid row to delete which with pk auto increment.";
     assert_eq!(refused_row(Operation::DeleteRow, &delete), text);
+    // It would take a number for a row that is not made.
+    row.attributes[0] = Cell {
+        value: None,
+        operation: Some(CellOperation::DeleteAllVersions),
+        ..row.attributes[0].clone()
+    };
+    assert_eq!(refused_row(Operation::UpdateRow, &row), text);
 }
 
 #[test]
