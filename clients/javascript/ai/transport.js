@@ -18,6 +18,7 @@ export class TidelineChatTransport {
   #client;
   #name;
   #window_ms;
+  #off;
   #chats = new Map(); // ID → promise of a Conversation
 
   /**
@@ -28,7 +29,7 @@ export class TidelineChatTransport {
     this.#client = client;
     this.#name = timeline;
     this.#window_ms = window_ms;
-    client.on("state", ({ state }) => ["stopped", "closed"].includes(state) && this.#end(state));
+    this.#off = client.on("state", ({ state }) => ["stopped", "closed"].includes(state) && this.#end(state));
   }
 
   /** The messages of a chat up to now, for `messages` of `Chat` or `useChat`; one that is being answered comes by `resumeStream`. */
@@ -78,6 +79,7 @@ export class TidelineChatTransport {
 
   /** Ends the subscriptions; the client goes on. */
   close() {
+    this.#off();
     this.#end("closed");
     for (const conversation of this.#chats.values()) conversation.then(({ timeline }) => timeline.close(), () => {});
     this.#chats.clear();

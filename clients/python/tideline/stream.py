@@ -182,4 +182,4 @@ class Stream(AsyncIterator[Batch]):
     def _close(self) -> None:
         if self._ask is not None and self._number:
             self._ask("stream.close", {"stream": self._number}, lambda _: None)
-        self._number = None
+            self._number = None

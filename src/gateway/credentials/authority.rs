@@ -323,22 +323,26 @@ impl Tokens {
         let Some(url) = &self.url else {
             return verify(&[&self.fixed]);
         };
+        // Whether another key has its name or algorithm is not known before a set has come.
+        let is_open = !url.has_come() && (named.key.is_none() || !self.fixed.knows(named));
         url.with(|keys| match keys {
-            Some(keys) => verify(&[&self.fixed, keys]).map_err(|why| match why {
-                Refused::UnknownKey if !url.has_come() => Refused::Unavailable,
-                why => why,
-            }),
-            // Whether another key has its name or algorithm is not known yet.
-            None if named.key.is_none() || !self.fixed.knows(named) => Err(Refused::Unavailable),
+            Some(keys) => {
+                verify(&[&self.fixed, keys]).map_err(|why| match is_open && why.is_about_keys() {
+                    true => Refused::Unavailable,
+                    false => why,
+                })
+            }
+            None if is_open => Err(Refused::Unavailable),
             None => verify(&[&self.fixed]),
         })
     }
 
-    /// What counts under other settings until a set was fetched: the one before, or that of a file that they leave out.
+    /// What counts under other settings until a set was fetched: the one before, or that of a file in whose place a URL
+    /// comes.
     fn kept(&self, sources: &TokenSources) -> Option<Published> {
         let fetched = self.url.as_ref().and_then(JwksUrl::published);
         let of_file = self.of_file.clone();
-        let of_file = of_file.filter(|_| sources.jwks_file.is_none());
+        let of_file = of_file.filter(|_| self.url.is_none() && sources.jwks_file.is_none());
         fetched.or_else(|| of_file.map(|bytes| Published { bytes, from: None }))
     }
 

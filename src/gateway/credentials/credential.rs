@@ -70,6 +70,12 @@ macro_rules! refusals {
             /// All of them.
             pub const ALL: &[Refused] = &[$( Refused::$name, )+];
 
+            /// Whether it may be for lack of the right key.
+            pub(super) fn is_about_keys(self) -> bool {
+                use Refused::{Algorithm, NoKeyNamed, Signature, UnknownKey};
+                matches!(self, UnknownKey | NoKeyNamed | Algorithm | Signature)
+            }
+
             /// Its name in metrics and the log.
             #[must_use]
             pub fn label(self) -> &'static str {

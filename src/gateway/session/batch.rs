@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::Shared;
+use super::super::dispatch::audit::Noted;
 use super::super::dispatch::{self, Caller};
 use super::super::http::respond::NotBegun;
 use super::answer::{self, Begun};
@@ -48,9 +49,14 @@ pub(in super::super) async fn run(
         let voice = (dialect, caller.integers);
         answer::begin(Arc::clone(shared), (call, span), voice, |request| {
             let reads = !request.method().has_effect();
-            let work = dispatch::call(shared, caller, request);
-            match caller.asker.claim().filter(|_| reads) {
-                Some(claim) => work.while_it_counts(claim).into(),
+            let noted = Noted::of(shared, caller, &request);
+            let work = dispatch::call_noted(shared, caller, request);
+            let work = match caller.asker.claim().filter(|_| reads) {
+                Some(claim) => work.while_it_counts(claim),
+                None => work,
+            };
+            match noted {
+                Some(noted) => noted.behind(work).into(),
                 None => work.into(),
             }
         })

@@ -280,14 +280,14 @@ async fn perform(
     let caller = admitted.asker().claim().cloned();
     let noted = caller
         .as_ref()
-        .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
+        .and_then(|claim| Noted::of(shared, claim, visitor.address, operation, &decoded));
     let does = does(operation, &decoded);
     let tables = shared.tablestore.tables.of_caller(*holder);
     let work = dispatch::call((shared, &tables), &caller, decoded);
     let done = admitted.perform(does, Box::pin(work)).await;
     let done = done.unwrap_or_else(|refusal| Err(unsigned(&refusal, None)));
     if let Some(noted) = noted {
-        noted.answered(shared, &done);
+        noted.answered(&done);
     }
     done
 }

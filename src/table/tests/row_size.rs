@@ -199,3 +199,53 @@ async fn a_batch_reads_no_row_again_and_again_while_all_wait() {
     assert_eq!(answers.collect::<Vec<_>>(), expected);
     partitions.close().await;
 }
+
+/// What a wide row's column no longer has room for went, also where the request itself had put it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_put_beside_a_delete_of_its_column_stays() {
+    let start = i64::try_from(START_MS).unwrap();
+    let put = |offset: i64| {
+        CellChange::Put(PutCell {
+            name: "c".to_owned(),
+            version: Some(start + offset),
+            value: Value::Integer(offset),
+        })
+    };
+    let gone = || CellChange::DeleteAll {
+        name: "c".to_owned(),
+    };
+    let before = [vec![put(100)], vec![put(100), put(200)]];
+    let changes = [
+        vec![put(300), gone(), put(100)],
+        vec![gone(), put(100), put(300)],
+    ];
+    let expected = [vec![100], vec![300, 100]];
+    for (at, max_versions) in [1, 2].into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(Clock::fixed(START_MS));
+        let (partitions, tables) = bed::open(dir.path(), Options::default(), &clock);
+        let options = TableOptions {
+            max_versions,
+            ..TableOptions::default()
+        };
+        tables
+            .create(bed::integers("again", &["k"], options))
+            .await
+            .unwrap();
+        let table = tables.describe("again").await.unwrap();
+        for change in [
+            update(0, "wide", 8 << 10).change,
+            RowChange::Update(before[at].clone()),
+        ] {
+            write(&tables, &table, change).await.unwrap();
+        }
+        let change = RowChange::Update(changes[at].clone());
+        write(&tables, &table, change).await.unwrap();
+        let all = Selection::newest(Some(2)).unwrap();
+        let got: Got<Vec<FoundRow>> = tables.get(&table, key(0), all).await.unwrap();
+        let of_c = got.rows[0].cells.iter().filter(|cell| cell.name == "c");
+        let versions: Vec<i64> = of_c.map(|cell| cell.version - start).collect();
+        assert_eq!(versions, expected[at], "{max_versions}");
+        partitions.close().await;
+    }
+}

@@ -54,6 +54,13 @@ pub(in super::super) fn update(
         .filter(single)
         .map(CellChange::name)
         .collect();
+    let is_delete =
+        |change: &&CellChange| single(change) || matches!(change, CellChange::DeleteAll { .. });
+    let deleting: HashSet<&str> = changes
+        .iter()
+        .filter(is_delete)
+        .map(CellChange::name)
+        .collect();
     let (mut puts, mut deletes) = (false, false);
     let mut incremented = Vec::new();
     for name in &named {
@@ -77,7 +84,7 @@ pub(in super::super) fn update(
     if table.options.update_full_row && puts {
         update.put_the_others(&named);
     }
-    update.delete_surplus(&revealing);
+    update.delete_surplus(&deleting);
     Ok(Outcome {
         delta: update.delta.finish(),
         adds: puts,
@@ -169,9 +176,9 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// The version of a wide row's column that ends because this request has written a newer one. A request that
-    /// deletes one version of the column leaves it: it may show again.
-    fn delete_surplus(&mut self, revealing: &HashSet<&str>) {
+    /// The version of a wide row's column that ends because this request has written a newer one. Where the request
+    /// deletes of the column, too, it stays: it may show again, or be what the request itself has put.
+    fn delete_surplus(&mut self, deleting: &HashSet<&str>) {
         let last = usize::try_from(self.table.options.max_versions - 1);
         let Some(last) = last.ok().filter(|_| self.is_wide) else {
             return;
@@ -181,7 +188,7 @@ impl<'a> Update<'a> {
             if let Some(oldest) = living.get(last)
                 && oldest.version < newest
                 && living.iter().all(|cell| cell.version != newest)
-                && !revealing.contains(name)
+                && !deleting.contains(name)
             {
                 self.delete(oldest);
             }

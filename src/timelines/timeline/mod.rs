@@ -298,6 +298,32 @@ impl Timelines {
         async move { submitted.await.map_err(Error::from) }
     }
 
+    /// Queues writes of one partition together, each of which is done or refused for itself.
+    fn submit_each<M, R, F>(
+        &self,
+        purpose: Purpose,
+        partition: PartitionId,
+        bytes: usize,
+        members: Vec<M>,
+        run: F,
+    ) -> impl Future<Output = Vec<Result<R, Error>>> + Send + use<M, R, F>
+    where
+        M: Send + 'static,
+        R: Send + 'static,
+        F: Fn(&mut M, &mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
+        let site = self.site(partition);
+        let run = move |member: &mut M, txn: &mut Txn<'_>| run(member, txn, &site);
+        let partitions = &self.inner.partitions;
+        let submitted = partitions.submit_all(purpose, partition, bytes, members, run);
+        async move {
+            let answers = submitted.await.into_iter();
+            answers
+                .map(|answer| answer.map(|(_, result)| result).map_err(Error::from))
+                .collect()
+        }
+    }
+
     /// Queues a small write that is done also while the disk is full.
     fn make_room<R, F>(
         &self,

@@ -161,7 +161,11 @@ impl JwksUrl {
 
     fn take(&self, published: Published) -> Result<(), String> {
         let taken: HashSet<&str> = self.taken.iter().map(String::as_str).collect();
-        let (keys, passed_over) = jwks::parse(&published.bytes, Origin::Url, &taken)?;
+        let origin = match published.from {
+            Some(_) => Origin::Url,
+            None => Origin::File,
+        };
+        let (keys, passed_over) = jwks::parse(&published.bytes, origin, &taken)?;
         if self
             .set
             .load()

@@ -1,7 +1,8 @@
 //! The positions of a device in memory.
 //!
 //! Owns: what a poll that finds nothing new needs of the rows of positions and devices. Promises: a position takes
-//! 24 bytes beside its name's and epoch's. Must not: know which devices are in memory; `src/table/memory.rs` does.
+//! 24 bytes beside its name's and epoch's, and texts that are not used any more take no more than those that are. Must
+//! not: know which devices are in memory; `src/table/memory.rs` does.
 
 use tideline_base::entry::{EntryKind, KeyedEntry};
 use tideline_base::ids::TableId;
@@ -26,12 +27,21 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 24);
 
+impl Entry {
+    /// Of its name and epoch.
+    fn text_bytes(self) -> usize {
+        usize::from(self.name_bytes) + usize::from(self.epoch_bytes)
+    }
+}
+
 /// All positions of a device, in the order of names.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Places {
     /// `None` = there is no such device.
     pub(in super::super) device: Option<DeviceRow>,
     texts: String,
+    /// Bytes of texts that no entry leads to any more.
+    dead: usize,
     entries: Vec<Entry>,
 }
 
@@ -91,11 +101,12 @@ impl Places {
     /// Takes a row in.
     pub(in super::super) fn set(&mut self, timeline: &str, place: &Place) {
         let found = self.find(timeline);
-        let same = found.ok().map(|index| self.entries[index]);
-        let same = same.filter(|entry| self.epoch(entry) == place.epoch);
+        let before = found.ok().map(|index| self.entries[index]);
+        let same = before.filter(|entry| self.epoch(entry) == place.epoch);
         let at = same.map_or_else(
             || {
-                let at = u32::try_from(self.texts.len()).expect("a device has few positions");
+                let at = u32::try_from(self.texts.len())
+                    .expect("a device has few positions, and half of this is theirs");
                 self.texts.push_str(timeline);
                 self.texts.push_str(&place.epoch);
                 at
@@ -114,6 +125,26 @@ impl Places {
             Ok(index) => self.entries[index] = entry,
             Err(index) => self.entries.insert(index, entry),
         }
+        if let Some(before) = before.filter(|before| before.at != at) {
+            self.leave(before);
+        }
+    }
+
+    /// Forgets the texts of an entry that is here no more. When half of the texts are dead they are written anew: a
+    /// client can set as many epochs as it likes.
+    fn leave(&mut self, gone: Entry) {
+        self.dead += gone.text_bytes();
+        if self.dead * 2 <= self.texts.len() {
+            return;
+        }
+        let mut texts = String::with_capacity(self.texts.len() - self.dead);
+        for entry in &mut self.entries {
+            let at = entry.at as usize;
+            let text = &self.texts[at..at + entry.text_bytes()];
+            entry.at = u32::try_from(texts.len()).expect("no longer than before");
+            texts.push_str(text);
+        }
+        (self.texts, self.dead) = (texts, 0);
     }
 }
 
@@ -158,12 +189,44 @@ impl Kept for Places {
             (POSITIONS, EntryKind::Tombstone) => {
                 let timeline = last_text(columns)?;
                 if let Ok(index) = self.find(&timeline) {
-                    // The bytes of its texts stay until the device is read again.
-                    self.entries.remove(index);
+                    let gone = self.entries.remove(index);
+                    self.leave(gone);
                 }
             }
             _ => return Err(Malformed),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(epoch: &str, after: u64) -> Place {
+        Place {
+            epoch: epoch.to_owned(),
+            after,
+            changes_after: None,
+        }
+    }
+
+    #[test]
+    fn texts_do_not_grow_with_the_epochs_that_were_set() {
+        let mut places = Places::default();
+        let name = |number: u64| format!("{number:0200}");
+        for round in 0..100 {
+            for number in 0..20 {
+                places.set(&name(number), &place(&format!("E{round:02}"), number));
+            }
+            let used: usize = places.entries.iter().map(|entry| entry.text_bytes()).sum();
+            assert_eq!(used, 20 * 203);
+            assert!(places.texts.len() <= 2 * used, "{}", places.texts.len());
+            assert_eq!(places.texts.len(), used + places.dead);
+            for number in 0..20 {
+                let stored = places.get(&name(number));
+                assert_eq!(stored, Some(place(&format!("E{round:02}"), number)));
+            }
+        }
     }
 }

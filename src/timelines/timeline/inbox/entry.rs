@@ -144,9 +144,10 @@ impl InboxWriter {
         head.last += 1;
         head.last_at = now;
         let key = name.message_key(head.incarnation, head.last);
-        let bytes = entry.row.cells().len() as u64;
+        let size = (head.last, entry.row.cells().len() as u64);
         let put = put(txn, key, &mut entry.row, version(now));
-        self.site.keep(txn, name, &mut head, (bytes, false))?;
+        let sizes = std::iter::once(size);
+        self.site.keep(txn, name, &mut head, (sizes, false))?;
         head.store(txn, name, version(now));
         record(txn, MESSAGES, Action::Put, put, 1);
         Ok(())

@@ -39,7 +39,7 @@ impl Site {
         let row = set(txn, &name, &mut head, row, patch);
         if row.version != before {
             // What is too much by a new retention goes soon, whether anything is appended or not.
-            self.keep(txn, &name, &mut head, (0, true))?;
+            self.keep(txn, &name, &mut head, (std::iter::empty(), true))?;
         }
         if is_of_fan_out {
             head.flags &= !TOO_MANY;

@@ -188,7 +188,8 @@ async fn a_delivery_that_finds_no_room_holds_nothing_else_up() {
     bed.clock.set(NOW_MS + MINUTE_MS);
     has_room.store(false, Ordering::Relaxed);
     let mut timer = bed.timelines.timer(PartitionId(0));
-    timer.step().await.unwrap_err();
+    let (done, _) = timer.step().await.unwrap_err();
+    assert_eq!((done.delivered, done.abandoned), (0, 1));
     has_room.store(true, Ordering::Relaxed);
     let done = timer.step().await.unwrap();
     // It has ended in the first step.

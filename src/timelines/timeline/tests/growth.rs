@@ -229,6 +229,31 @@ async fn retention_by_bytes_counts_what_grew_and_ends_what_it_passes() {
 }
 
 #[tokio::test]
+async fn retention_by_bytes_keeps_what_fits_of_a_batch_that_is_larger() {
+    let dir = tempfile::tempdir().unwrap();
+    let bed = Bed::open(dir.path());
+    bed.append(false).await;
+    bed.keep_bytes(65_536).await;
+    let text = Value::String("x".repeat(25_000));
+    let one = AppendOne {
+        entry: vec![("text".to_owned(), text)],
+        ..AppendOne::default()
+    };
+    let append = Append {
+        timeline: "t".to_owned(),
+        asker: "u".into(),
+        messages: vec![one; 3],
+        expect_head: None,
+        create: false,
+        epoch: None,
+    };
+    bed.timelines.append(append).await.unwrap();
+    let head = bed.timelines.head("t").await.unwrap().unwrap();
+    assert_eq!(head.floor, 3, "the newest two of the batch fit");
+    bed.verified();
+}
+
+#[tokio::test]
 async fn retention_by_bytes_drops_what_grew_too_much_and_nothing_behind_it() {
     let dir = tempfile::tempdir().unwrap();
     let bed = Bed::open(dir.path());

@@ -86,7 +86,7 @@ impl Site {
             return Ok(());
         };
         let before = head;
-        self.keep(txn, name, &mut head, (0, true))?;
+        self.keep(txn, name, &mut head, (std::iter::empty(), true))?;
         if head != before {
             put_head(txn, name, &head);
         }

@@ -25,14 +25,14 @@ use super::due::{Due, Kind, due_key, put_due};
 use tideline_model::timelines::Retention;
 
 impl Site {
-    /// Keeps a timeline within its retention when so many bytes were appended, or when the retention `is_new`. The
-    /// caller puts the head.
+    /// Keeps a timeline within its retention when messages were appended, each with its sequence and its bytes, or when
+    /// the retention `is_new`. The caller puts the head.
     pub(in super::super) fn keep(
         &self,
         txn: &mut Txn<'_>,
         name: &Name,
         head: &mut HeadRow,
-        (new_bytes, is_new): (u64, bool),
+        (new, is_new): (impl Iterator<Item = (u64, u64)>, bool),
     ) -> Result<(), ReadError> {
         if head.flags & HAS_SETTINGS == 0 && self.policies.of_name(name).is_none() {
             return Ok(());
@@ -44,12 +44,17 @@ impl Site {
         }
         if let Some(bytes) = kept.bytes {
             let step = (bytes / MARKS).max(1);
-            let before = head.bytes / step;
-            head.bytes += new_bytes;
-            if before != head.bytes / step {
-                put_mark(txn, (name, head, head.last), head.bytes);
+            let mut is_marked = false;
+            // By message: a batch may hold more than the limit.
+            for (sequence, new_bytes) in new {
+                let before = head.bytes / step;
+                head.bytes += new_bytes;
+                if before != head.bytes / step {
+                    put_mark(txn, (name, head, sequence), head.bytes);
+                    is_marked = true;
+                }
             }
-            if head.bytes > bytes && (is_new || before != head.bytes / step) {
+            if head.bytes > bytes && (is_new || is_marked) {
                 pass_marks(txn, name, head, bytes)?;
             }
         }
@@ -89,7 +94,9 @@ impl Site {
         let Some(bytes) = self.kept(txn, name, head)?.bytes else {
             return Ok(());
         };
-        let marks = marks_from(txn, name, head, sequence).collect::<Result<Vec<_>, _>>()?;
+        let all = (sequence, head.last + 1);
+        let marks = marks(txn, (name, head), all, Direction::Forward);
+        let marks = marks.collect::<Result<Vec<_>, _>>()?;
         if marks.is_empty() {
             return Ok(());
         }
@@ -166,7 +173,13 @@ fn pass_marks(
     bytes: u64,
 ) -> Result<(), ReadError> {
     let (mut passed, mut floor) = (Vec::new(), None);
-    for mark in marks_from(txn, name, head, 0) {
+    // Where what is kept begins: of the marks before that one nothing but deleted rows may be left.
+    let first = marks(txn, (name, head), (0, head.floor), Direction::Backward).next();
+    let first = first
+        .transpose()?
+        .map_or(head.floor, |(sequence, _)| sequence);
+    let all = (first, head.last + 1);
+    for mark in marks(txn, (name, head), all, Direction::Forward) {
         let (sequence, sum) = mark?;
         if head.bytes.saturating_sub(sum) <= bytes {
             floor = Some(sequence + 1);
@@ -183,20 +196,20 @@ fn pass_marks(
     Ok(())
 }
 
-/// The marks from a sequence on, each with its sum.
-fn marks_from(
+/// The marks from a sequence to before another, each with its sum.
+fn marks(
     txn: &Txn<'_>,
-    name: &Name,
-    head: &HeadRow,
-    from: u64,
+    (name, head): (&Name, &HeadRow),
+    (from, to): (u64, u64),
+    direction: Direction,
 ) -> impl Iterator<Item = Result<(u64, u64), ReadError>> {
     let from = name.mark_key(head.incarnation, from);
-    let to = name.mark_key(head.incarnation, head.last + 1);
+    let to = name.mark_key(head.incarnation, to);
     let bounds = (
         Bound::Included(from.as_bytes()),
         Bound::Excluded(to.as_bytes()),
     );
-    let rows = txn.range(bounds.0, bounds.1, Direction::Forward);
+    let rows = txn.range(bounds.0, bounds.1, direction);
     rows.map(|row| {
         let (key, value) = row?;
         let bad = || damaged(&key, "not a sum of bytes");

@@ -126,14 +126,15 @@ impl Site {
         let own = name.scheduled_key(columns);
         for row in scan_all(txn, &name.scheduled_key(sender)) {
             let (key, value) = row?;
-            let row = read(&key, &value)?;
+            let outline = ScheduledRow::outline(&value);
+            let (deliver_at, refused_at) = outline.map_err(|_| damaged(&key, WHAT))?;
             if key[..] == *own.as_bytes() {
                 // One of this ID is replaced: it was refused, or is of a timeline that is gone.
-                replaced = Some(row.deliver_at).filter(|_| row.refused.is_none());
+                replaced = Some(deliver_at).filter(|_| refused_at.is_none());
                 continue;
             }
             count += 1;
-            if let Some((_, at_ms)) = row.refused
+            if let Some(at_ms) = refused_at
                 && oldest.as_ref().is_none_or(|(oldest, _)| at_ms < *oldest)
             {
                 oldest = Some((at_ms, key.to_vec()));

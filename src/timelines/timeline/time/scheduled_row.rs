@@ -118,6 +118,20 @@ impl ScheduledRow {
         Ok(row)
     }
 
+    /// When a stored one is to be appended, and when it was refused. The entry is not decoded.
+    pub(super) fn outline(value: &[u8]) -> Result<(u64, Option<u64>), Malformed> {
+        let (mut deliver_at, mut reason, mut refused_at) = (0, 0, 0);
+        for cell in Row::parse(value)?.pick([AT, REASON, REFUSED]) {
+            let cell = cell?;
+            match cell.name {
+                AT => deliver_at = number(cell.value)?,
+                REASON => reason = number(cell.value)?,
+                _ => refused_at = number(cell.value)?,
+            }
+        }
+        Ok((deliver_at, (reason != 0).then_some(refused_at)))
+    }
+
     /// Whether it was refused so long ago that it is listed no more.
     pub(in super::super) fn is_forgotten(&self, now_ms: u64) -> bool {
         self.refused
@@ -152,8 +166,11 @@ mod tests {
             let key = if given & 1 == 1 { &key } else { "" };
             let given = Given::of_stored((given, issued_at, key)).unwrap();
             let row = ScheduledRow { deliver_at, expires_in_ms, given, incarnation, refused, entry };
-            prop_assert_eq!(&ScheduledRow::decode(&row.encode().finish(7)), &Ok(row));
-            let _ = ScheduledRow::decode(&bytes);
+            let stored = row.encode().finish(7);
+            let outline = (deliver_at, refused.map(|(_, at_ms)| at_ms));
+            prop_assert_eq!(ScheduledRow::outline(&stored), Ok(outline));
+            prop_assert_eq!(&ScheduledRow::decode(&stored), &Ok(row));
+            let _ = (ScheduledRow::decode(&bytes), ScheduledRow::outline(&bytes));
         }
     }
 }

@@ -112,32 +112,6 @@ impl Timelines {
     pub(in crate::timeline) fn time(&self) -> &Time {
         &self.inner.time
     }
-
-    /// Queues writes of one partition together, each of which is done or refused for itself.
-    pub(super) fn submit_each<M, R, F>(
-        &self,
-        purpose: Purpose,
-        partition: PartitionId,
-        bytes: usize,
-        members: Vec<M>,
-        run: F,
-    ) -> impl Future<Output = Vec<Result<R, Error>>> + Send + use<M, R, F>
-    where
-        M: Send + 'static,
-        R: Send + 'static,
-        F: Fn(&mut M, &mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
-    {
-        let site = self.site(partition);
-        let run = move |member: &mut M, txn: &mut Txn<'_>| run(member, txn, &site);
-        let partitions = &self.inner.partitions;
-        let submitted = partitions.submit_all(purpose, partition, bytes, members, run);
-        async move {
-            let answers = submitted.await.into_iter();
-            answers
-                .map(|answer| answer.map(|(_, result)| result).map_err(Error::from))
-                .collect()
-        }
-    }
 }
 
 impl Timer {
@@ -168,8 +142,14 @@ impl Timer {
         }
     }
 
-    /// Does some of what is due.
-    pub async fn step(&mut self) -> Result<Done, Error> {
+    /// Does some of what is due. What was done is returned with a failure, too.
+    pub async fn step(&mut self) -> Result<Done, (Done, Error)> {
+        let mut done = Done::default();
+        let result = self.work(&mut done).await;
+        result.map(|()| done).map_err(|error| (done, error))
+    }
+
+    async fn work(&mut self, done: &mut Done) -> Result<(), Error> {
         self.hear();
         let is_seen = self.settle_in().await;
         let (partition, from_ms) = (self.partition, self.from_ms);
@@ -192,12 +172,9 @@ impl Timer {
                 )?)
             })
             .await?;
-        let mut done = Done {
-            late_ms: work.first_ms.map(|first| now_ms.saturating_sub(first)),
-            ..Done::default()
-        };
+        done.late_ms = work.first_ms.map(|first| now_ms.saturating_sub(first));
         let mut next_ms = work.next_ms;
-        let delivered = self.deliver(work.deliveries, &mut done).await;
+        let delivered = self.deliver(work.deliveries, done).await;
         let expired = self.expire(work.expired).await;
         let trim = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| Ok(site.trim_old(txn, due)?);
         let trimmed = self.each(Purpose::MakesRoom, work.trims, trim).await;
@@ -205,12 +182,28 @@ impl Timer {
         let abandoned = self.each(Purpose::Adds, work.abandoned, abandon).await;
         let again = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| site.abandon_again(txn, due);
         let abandoned_again = self.each(Purpose::Adds, work.again, again).await;
-        // All is done before the first failure counts: a delivery that finds no room must not hold up what makes room.
-        // Deliveries that were left are looked at again.
-        next_ms[0] = (!delivered?).then_some(from_ms[0]).or(next_ms[0]);
-        (done.expired, done.trimmed) = (expired?, trimmed?);
-        done.abandoned = abandoned? + abandoned_again?;
-        self.again_from_ms = work.again_from_ms;
+        // What finds no room must not hold up what makes room: a failure counts at the end, and only what failed, or
+        // was left, is looked at again.
+        next_ms[0] = (!matches!(delivered, Ok(true)))
+            .then_some(from_ms[0])
+            .or(next_ms[0]);
+        let mut failed = delivered.err();
+        let kinds = [(1, expired), (2, trimmed), (3, abandoned)];
+        let [expired, trimmed, abandoned] = kinds.map(|(kind, result)| {
+            result.unwrap_or_else(|error| {
+                next_ms[kind] = Some(from_ms[kind]);
+                failed = Some(error);
+                0
+            })
+        });
+        (done.expired, done.trimmed, done.abandoned) = (expired, trimmed, abandoned);
+        match abandoned_again {
+            Ok(count) => {
+                done.abandoned += count;
+                self.again_from_ms = work.again_from_ms;
+            }
+            Err(error) => failed = Some(error),
+        }
         self.wakes_at_ms = self.again_from_ms.map_or(u64::MAX, |_| now_ms);
         for (from, next) in self.from_ms.iter_mut().zip(next_ms) {
             *from = next.unwrap_or(now_ms + 1);
@@ -226,7 +219,7 @@ impl Timer {
             self.wakes_at_ms = self.wakes_at_ms.min(now_ms + REST_MS);
             self.walk.step(&self.timelines, self.partition).await?;
         }
-        Ok(done)
+        failed.map_or(Ok(()), Err)
     }
 
     /// Whether the clock was set back since the last step.

@@ -318,13 +318,12 @@ impl Prepared {
             head.last_at
         };
         let now = txn.now_ms().max(least);
-        let (mut entries, mut bytes) = (None, 0);
+        let mut entries = None;
         let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;
         for message in self.messages.iter_mut().filter(is_new) {
             head.last += 1;
             (message.answer.sequence, message.answer.timestamp) = (head.last, now);
             let key = self.name.message_key(head.incarnation, head.last);
-            bytes += message.row.cells().len() as u64;
             let entry = put(txn, key, &mut message.row, version(now));
             let (_, count) = entries.get_or_insert((entry, 0u32));
             *count += 1;
@@ -349,16 +348,14 @@ impl Prepared {
             }
         }
         self.keep_trace();
+        let new = || self.messages.iter().filter(|one| !one.answer.duplicate);
         if head.members > 0 {
-            let new = self
-                .messages
-                .iter()
-                .filter(|message| !message.answer.duplicate);
-            let new = new.map(|message| (message.answer.sequence, message.mentions.as_slice()));
+            let new = new().map(|one| (one.answer.sequence, one.mentions.as_slice()));
             unread::appended(txn, &self.name, head, self.asker.sender(), new)?;
         }
         head.last_at = now;
-        site.keep(txn, &self.name, head, (bytes, false))?;
+        let sizes = new().map(|one| (one.answer.sequence, one.row.cells().len() as u64));
+        site.keep(txn, &self.name, head, (sizes, false))?;
         if self.messages.iter().any(|one| one.open.is_some()) {
             site.mark(txn, &self.name, head)?;
         }
