@@ -6,9 +6,10 @@ Owns: their processes. Promises: each has a folder of its own; none is left when
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
+
+from ports import free_port
 
 NATS = shutil.which("nats-server", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", ""))
 PATIENCE = 60
@@ -19,7 +20,7 @@ class Nats:
 
     def __init__(self, directory, binary, name="chat"):
         self.directory, self.name, self.servers = directory, name, {}
-        client, route, monitor = ports(3)
+        client, route, monitor = (free_port() for _ in range(3))
         self.hosts = {name: f"127.0.0.{number}" for number, name in enumerate(["m1", "m2", "m3"], 1)}
         self.clients, self.monitors = [[f"{host}:{port}" for host in self.hosts.values()] for port in (client, monitor)]
         self.login = directory / "nats" / "operator.login"
@@ -49,14 +50,3 @@ class Nats:
         for process in self.servers.values():
             process.kill()
             process.wait()
-
-
-def ports(count):
-    """Free ones, on all of this machine's addresses."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("0.0.0.0", 0))
-    found = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return found

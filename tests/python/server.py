@@ -8,22 +8,16 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 
+from ports import free_port
 from through import through
 
 #: Seconds for a change of partitions: it is tried again after 1, 2, 4 … 30 s where calls would wait too long for it.
 CHANGE_PATIENCE = 300
 #: A directory is copied by some tests, and by default 256 MiB of it are empty.
 RESERVE = str(4 << 20)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:

@@ -751,7 +751,7 @@ def test_without_parts_it_is_abandoned(ann, other, name):
 def test_it_is_abandoned_also_after_a_restart_and_operators_see_it(own_server):
     own_server.start()
     with Client(own_server, user="ann") as ann:
-        sequence = open_message(ann, "t", open={"idle_ms": 600})
+        sequence = open_message(ann, "t", open={"idle_ms": 4000})
         grow(ann, "t", sequence, ["a", "b"])
         kept = open_message(ann, "t")
         grow(ann, "t", kept, ["x"])

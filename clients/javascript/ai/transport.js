@@ -18,7 +18,7 @@ export class TidelineChatTransport {
   #client;
   #name;
   #window_ms;
-  #off;
+  #off = null;
   #chats = new Map(); // ID → promise of a Conversation
 
   /**
@@ -29,7 +29,6 @@ export class TidelineChatTransport {
     this.#client = client;
     this.#name = timeline;
     this.#window_ms = window_ms;
-    this.#off = client.on("state", ({ state }) => ["stopped", "closed"].includes(state) && this.#end(state));
   }
 
   /** The messages of a chat up to now, for `messages` of `Chat` or `useChat`; one that is being answered comes by `resumeStream`. */
@@ -79,7 +78,8 @@ export class TidelineChatTransport {
 
   /** Ends the subscriptions; the client goes on. */
   close() {
-    this.#off();
+    this.#off?.();
+    this.#off = null;
     this.#end("closed");
     for (const conversation of this.#chats.values()) conversation.then(({ timeline }) => timeline.close(), () => {});
     this.#chats.clear();
@@ -90,6 +90,7 @@ export class TidelineChatTransport {
   }
 
   #conversation(chatId) {
+    this.#off ??= this.#client.on("state", ({ state }) => ["stopped", "closed"].includes(state) && this.#end(state));
     let conversation = this.#chats.get(chatId);
     if (!conversation) {
       conversation = Conversation.of(this.#client, this.#name(chatId), this.#window_ms);

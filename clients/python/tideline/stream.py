@@ -77,7 +77,7 @@ class Stream(AsyncIterator[Batch]):
         except BaseException:
             self._leave()
             raise
-        if self._ask is None:
+        if self._ask != connection.ask:
             self.connected(connection.ask)
         return self
 

@@ -341,9 +341,9 @@ impl Tokens {
     /// comes.
     fn kept(&self, sources: &TokenSources) -> Option<Published> {
         let fetched = self.url.as_ref().and_then(JwksUrl::published);
-        let of_file = self.of_file.clone();
-        let of_file = of_file.filter(|_| self.url.is_none() && sources.jwks_file.is_none());
-        fetched.or_else(|| of_file.map(|bytes| Published { bytes, from: None }))
+        let of_file = || self.of_file.clone().filter(|_| self.url.is_none());
+        let kept = fetched.or_else(|| of_file().map(|bytes| Published { bytes, from: None }));
+        kept.filter(|set| set.from.is_some() || sources.jwks_file.is_none())
     }
 
     fn load(

@@ -377,3 +377,15 @@ impl Timelines {
 
 /// Bytes that a small write counts for in the queue, roughly.
 const SMALL_BYTES: usize = 512;
+
+/// For how many rows something was done, and a failure of the others.
+type Counted = (u64, Option<Error>);
+
+fn counted<N: Into<u64>>(answers: Vec<Result<N, Error>>) -> Counted {
+    answers
+        .into_iter()
+        .fold((0, None), |(count, failed), answer| match answer {
+            Ok(number) => (count + number.into(), failed),
+            Err(error) => (count, Some(error)),
+        })
+}

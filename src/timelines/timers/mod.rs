@@ -63,7 +63,15 @@ async fn run(
             Err((done, error)) => {
                 count(&done, &figures, &metrics);
                 figures.failures.increment(1);
-                let went_on = done.delivered + done.expired + done.trimmed + done.abandoned > 0;
+                let Done {
+                    delivered,
+                    refused,
+                    expired,
+                    trimmed,
+                    abandoned,
+                    ..
+                } = done;
+                let went_on = delivered + refused + expired + trimmed + abandoned > 0;
                 if went_on {
                     // There may be more that can be done.
                     rest = REST_MIN;

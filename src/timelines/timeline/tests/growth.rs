@@ -228,25 +228,54 @@ async fn retention_by_bytes_counts_what_grew_and_ends_what_it_passes() {
     bed.verified();
 }
 
+fn of_bytes(bytes: usize, count: usize) -> Append {
+    let text = Value::String("x".repeat(bytes));
+    let one = AppendOne {
+        entry: vec![("text".to_owned(), text)],
+        ..AppendOne::default()
+    };
+    Append {
+        timeline: "t".to_owned(),
+        asker: "u".into(),
+        messages: vec![one; count],
+        expect_head: None,
+        create: false,
+        epoch: None,
+    }
+}
+
+#[tokio::test]
+async fn retention_by_bytes_that_becomes_much_smaller_leaves_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let bed = Bed::open(dir.path());
+    bed.append(false).await;
+    bed.keep_bytes(64 << 20).await;
+    let append = async |bytes, count| {
+        let append = of_bytes(bytes, count);
+        bed.timelines.append(append).await.unwrap();
+        bed.timelines.head("t").await.unwrap().unwrap()
+    };
+    append(50_000, 10).await;
+    bed.keep_bytes(200_000).await;
+    // The first mark: nothing lies above it, and where before it the limit was passed nobody knows.
+    let head = append(5_000, 1).await;
+    assert!(head.floor <= head.head, "{}", head.floor);
+    for _ in 0..50 {
+        append(5_000, 1).await;
+    }
+    let head = append(5_000, 1).await;
+    let kept = head.head + 1 - head.floor;
+    assert!((36..=40).contains(&kept), "{kept}");
+    bed.verified();
+}
+
 #[tokio::test]
 async fn retention_by_bytes_keeps_what_fits_of_a_batch_that_is_larger() {
     let dir = tempfile::tempdir().unwrap();
     let bed = Bed::open(dir.path());
     bed.append(false).await;
     bed.keep_bytes(65_536).await;
-    let text = Value::String("x".repeat(25_000));
-    let one = AppendOne {
-        entry: vec![("text".to_owned(), text)],
-        ..AppendOne::default()
-    };
-    let append = Append {
-        timeline: "t".to_owned(),
-        asker: "u".into(),
-        messages: vec![one; 3],
-        expect_head: None,
-        create: false,
-        epoch: None,
-    };
+    let append = of_bytes(25_000, 3);
     bed.timelines.append(append).await.unwrap();
     let head = bed.timelines.head("t").await.unwrap().unwrap();
     assert_eq!(head.floor, 3, "the newest two of the batch fit");

@@ -5,8 +5,9 @@
 //! retention costs nothing. Must not: look at timelines that nothing is due for.
 //!
 //! By bytes, each append adds what its rows hold to a sum in the head, and each 64th part of the limit leaves a mark:
-//! the sum at a sequence. The floor goes behind the first mark with at most the limit above it. Messages from before
-//! the retention count nothing, and go first. By age, a timeline that holds messages has one due row, whose time is in
+//! the sum at a sequence. The floor goes behind the first mark with at most the limit above it; where marks are so far
+//! apart that less than half of the limit would be left, it waits for the next ones. Messages from before the retention
+//! count nothing, and go first. By age, a timeline that holds messages has one due row, whose time is in
 //! its head. When that has come, the floor is found by halving, because times never fall, and the row moves to when
 //! the oldest message left is too old.
 
@@ -43,7 +44,7 @@ impl Site {
             head.floor = head.floor.max((head.last + 1).saturating_sub(messages));
         }
         if let Some(bytes) = kept.bytes {
-            let step = (bytes / MARKS).max(1);
+            let step = step(bytes);
             let mut is_marked = false;
             // By message: a batch may hold more than the limit.
             for (sequence, new_bytes) in new {
@@ -164,8 +165,14 @@ impl Site {
     }
 }
 
+/// Bytes from one mark to the next.
+fn step(bytes: u64) -> u64 {
+    (bytes / MARKS).max(1)
+}
+
 /// Moves the floor behind the first mark that has at most so many bytes above it. The marks before it go; it stays, as
-/// what comes next lies above it.
+/// what comes next lies above it. Marks may be far apart: the limit was higher, or the one below the floor went with a
+/// merge. Then what lies before that mark is not known to be too much, and goes only when it is.
 fn pass_marks(
     txn: &mut Txn<'_>,
     name: &Name,
@@ -173,6 +180,8 @@ fn pass_marks(
     bytes: u64,
 ) -> Result<(), ReadError> {
     let (mut passed, mut floor) = (Vec::new(), None);
+    // The mark before, or the floor; the sum there.
+    let mut before = (head.floor.saturating_sub(1), 0);
     // Where what is kept begins: of the marks before that one nothing but deleted rows may be left.
     let first = marks(txn, (name, head), (0, head.floor), Direction::Backward).next();
     let first = first
@@ -181,11 +190,23 @@ fn pass_marks(
     let all = (first, head.last + 1);
     for mark in marks(txn, (name, head), all, Direction::Forward) {
         let (sequence, sum) = mark?;
-        if head.bytes.saturating_sub(sum) <= bytes {
-            floor = Some(sequence + 1);
-            break;
+        let left = head.bytes.saturating_sub(sum);
+        if left > bytes {
+            passed.push(sequence);
+            before = (sequence, sum);
+            continue;
         }
-        passed.push(sequence);
+        let (from, between) = (before.0 + 1, sum.saturating_sub(before.1));
+        floor = Some(sequence + 1);
+        if left < bytes / 2 && sequence > from {
+            let value = txn.row(&name.message_key(head.incarnation, sequence))?;
+            let own = value.map_or(0, |value| value.len() as u64);
+            if between.saturating_sub(own) > step(bytes) {
+                floor = Some(from);
+                passed.pop();
+            }
+        }
+        break;
     }
     if let Some(floor) = floor {
         head.floor = head.floor.max(floor);

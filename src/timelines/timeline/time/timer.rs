@@ -12,7 +12,7 @@ use tideline_model::access::CurrentRules;
 use tideline_table::{Purpose, ReadError, Txn, View};
 
 use super::super::write::Site;
-use super::super::{Error, Timelines};
+use super::super::{Counted, Error, Timelines, counted};
 use super::alarm::{Alarm, Noted, Time};
 use super::changed_policies::{REST_MS, Walk};
 use super::deliver::{Delivered, Delivery};
@@ -189,20 +189,19 @@ impl Timer {
             .or(next_ms[0]);
         let mut failed = delivered.err();
         let kinds = [(1, expired), (2, trimmed), (3, abandoned)];
-        let [expired, trimmed, abandoned] = kinds.map(|(kind, result)| {
-            result.unwrap_or_else(|error| {
+        let [expired, trimmed, abandoned] = kinds.map(|(kind, (count, error))| {
+            if let Some(error) = error {
                 next_ms[kind] = Some(from_ms[kind]);
                 failed = Some(error);
-                0
-            })
-        });
-        (done.expired, done.trimmed, done.abandoned) = (expired, trimmed, abandoned);
-        match abandoned_again {
-            Ok(count) => {
-                done.abandoned += count;
-                self.again_from_ms = work.again_from_ms;
             }
-            Err(error) => failed = Some(error),
+            count
+        });
+        let (again, error) = abandoned_again;
+        (done.expired, done.trimmed) = (expired, trimmed);
+        done.abandoned = abandoned + again;
+        match error {
+            None => self.again_from_ms = work.again_from_ms,
+            error => failed = error,
         }
         self.wakes_at_ms = self.again_from_ms.map_or(u64::MAX, |_| now_ms);
         for (from, next) in self.from_ms.iter_mut().zip(next_ms) {
@@ -283,16 +282,16 @@ impl Timer {
         failed.map_or(Ok(is_all), Err)
     }
 
-    async fn expire(&self, rows: Vec<Vec<Due>>) -> Result<u64, Error> {
+    async fn expire(&self, rows: Vec<Vec<Due>>) -> Counted {
         if rows.is_empty() {
-            return Ok(0);
+            return (0, None);
         }
         let bytes = rows.len() * EXPIRED_BYTES;
         let run = |rows: &mut Vec<Due>, txn: &mut Txn<'_>, site: &Site| site.expire(txn, rows);
         let answers =
             self.timelines
                 .submit_each(Purpose::MakesRoom, self.partition, bytes, rows, run);
-        answers.await.into_iter().sum()
+        counted(answers.await)
     }
 
     /// Does what is due, row by row. Gives how many rows it was something for.
@@ -301,16 +300,15 @@ impl Timer {
         purpose: Purpose,
         rows: Vec<Due>,
         run: impl Fn(&mut Due, &mut Txn<'_>, &Site) -> Result<bool, Error> + Send + 'static,
-    ) -> Result<u64, Error> {
+    ) -> Counted {
         if rows.is_empty() {
-            return Ok(0);
+            return (0, None);
         }
         let bytes = rows.len() * ROW_BYTES;
         let answers = self
             .timelines
             .submit_each(purpose, self.partition, bytes, rows, run);
-        let answers = answers.await.into_iter();
-        answers.map(|answer| answer.map(u64::from)).sum()
+        counted(answers.await)
     }
 }
 
