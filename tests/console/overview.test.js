@@ -36,7 +36,7 @@ test("the log comes line by line, by level and by text", async () => {
 });
 
 test("a stopped partition, a reader that lags and a disk nearly full are said in words, with what to do", async () => {
-  const config = "segment_bytes = 1048576\nslow_consumer_ms = 10000\nsocket_send_bytes = 4096\n";
+  const config = "segment_bytes = 1048576\nslow_consumer_ms = 20000\nsocket_send_bytes = 4096\n";
   // The largest file that a process may write counts as room, too: here 300 MiB.
   const under = ["sh", "-c", 'ulimit -f 614400; exec "$0" "$@"'];
   const troubled = await startServer({ config, args: ["--partitions", "4"], under });
