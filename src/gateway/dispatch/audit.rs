@@ -31,7 +31,7 @@ pub(crate) struct Noted {
     is_said: bool,
 }
 
-/// Its caller went away, or its credential ended, before the answer, so it may be done.
+/// The caller went away, or its credential ended, before the answer; the call may be done.
 pub(crate) const NOT_ANSWERED: &str = "not_answered";
 
 /// Edits are among them whosever the message is: only the batch knows whether it was one's own.

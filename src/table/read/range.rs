@@ -23,9 +23,9 @@ use super::super::virtual_table::Walk;
 
 /// After so many scanned rows a page ends.
 pub const SCANNED_ROWS_MAX: usize = 5_000;
-/// After so many scanned bytes of what it asks for a page ends.
+/// A page ends after so many bytes of what it asks for.
 pub const SCANNED_BYTES_MAX: usize = 4 << 20;
-/// After rows of so many bytes a page ends, whatever of them it asks for: all of each is read.
+/// A page ends after rows of so many bytes, whatever it asks for of them: all of each row is read.
 const READ_BYTES_MAX: usize = 32 << 20;
 
 /// A page of rows.

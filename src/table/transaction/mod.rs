@@ -59,8 +59,8 @@ impl Tables {
         started.keep().ok_or(Error::Internal)
     }
 
-    /// Makes all of a transaction's writes take effect, and ends it. A transaction that was refused as `Busy`, because
-    /// the server ends or because another call of it runs is open as before; after any other error it has ended.
+    /// Makes all of a transaction's writes take effect, and ends it. After a refusal as `Busy`, because the server
+    /// ends, or because another call of it runs, the transaction is open as before; after any other error it has ended.
     pub async fn commit_transaction(&self, id: TransactionId) -> Result<(), Error> {
         let done = self.commit(id).await;
         match &done {

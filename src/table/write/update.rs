@@ -166,7 +166,7 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Versions of a wide row's column that don't show go: as many as one request may have written.
+    /// Deletes versions of a wide row's column that don't show, at most as many as one request can write.
     fn delete_ended(&mut self, name: &str) {
         if !self.is_wide {
             return;

@@ -257,7 +257,7 @@ async fn retention_by_bytes_that_becomes_much_smaller_leaves_the_newest() {
     };
     append(50_000, 10).await;
     bed.keep_bytes(200_000).await;
-    // The first mark: nothing lies above it, and where before it the limit was passed nobody knows.
+    // This puts the first mark. Nothing lies above it, and no mark below says which of the older messages fit.
     let head = append(5_000, 1).await;
     assert!(head.floor <= head.head, "{}", head.floor);
     for _ in 0..50 {

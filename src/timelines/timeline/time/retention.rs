@@ -1,15 +1,16 @@
 //! Retention: how much of a timeline is kept.
 //!
-//! Owns: the floor by number, by bytes and by age. Promises: number and bytes hold after each append, in its own batch;
-//! what is too old goes within a small share of its age, by one small write, however much it is; a timeline without a
-//! retention costs nothing. Must not: look at timelines that nothing is due for.
+//! Owns: the floor by number, by bytes and by age. Promises: number and bytes hold after each append, in its own batch
+//! (bytes, where marks are close); what is too old goes within a small share of its age, by one small write, however
+//! much it is; a timeline without a retention costs nothing. Must not: look at timelines that nothing is due for.
 //!
 //! By bytes, each append adds what its rows hold to a sum in the head, and each 64th part of the limit leaves a mark:
 //! the sum at a sequence. The floor goes behind the first mark with at most the limit above it; where marks are so far
 //! apart that less than half of the limit would be left, it waits for the next ones. Messages from before the retention
-//! count nothing, and go first. By age, a timeline that holds messages has one due row, whose time is in
-//! its head. When that has come, the floor is found by halving, because times never fall, and the row moves to when
-//! the oldest message left is too old.
+//! count nothing, and go first.
+//!
+//! By age, a timeline that holds messages has one due row, whose time is in its head. When that has come, the floor is
+//! found by halving, because times never fall, and the row moves to when the oldest message left is too old.
 
 use std::ops::Bound;
 
@@ -182,7 +183,7 @@ fn pass_marks(
     let (mut passed, mut floor) = (Vec::new(), None);
     // The mark before, or the floor; the sum there.
     let mut before = (head.floor.saturating_sub(1), 0);
-    // Where what is kept begins: of the marks before that one nothing but deleted rows may be left.
+    // The last mark below the floor. Before it there may be nothing but deleted rows, which are not walked over.
     let first = marks(txn, (name, head), (0, head.floor), Direction::Backward).next();
     let first = first
         .transpose()?
